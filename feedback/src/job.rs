@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of these lines. A learner refuses a job that has another version.
-pub const JOB_FORMAT: u32 = 3;
+pub const JOB_FORMAT: u32 = 4;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -24,6 +24,8 @@ pub struct Job {
     pub base: Base,
     /// The adapter to go on from; `None` starts a fresh adapter on the base.
     pub parent: Option<Parent>,
+    /// Which part of the adapter is trained.
+    pub train: Train,
     /// Version number the candidate will carry if it is registered.
     pub candidate: AdapterVersion,
     /// Where the learner writes the candidate adapter (GGUF).
@@ -38,6 +40,20 @@ pub struct Job {
     pub replay: Vec<Episode>,
     /// How much memory the learner may use. 0 means as much as there is.
     pub memory_limit_mb: u64,
+}
+
+/// The part of an adapter that a job trains.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Train {
+    /// Everything but what a team shares. The candidate is the whole adapter.
+    #[default]
+    Private,
+    /// What a team shares, and nothing else. The parent adapter was composed with the shared
+    /// part in this file (`models::team`). In place of an adapter, `adapter_out` gets the values
+    /// of the shared part after training, as little-endian 32-bit floats; `optimizer_out` is not
+    /// written.
+    Shared { core: PathBuf },
 }
 
 /// A line on stdin that is no job: it ends the job of this id.

@@ -26,6 +26,7 @@ use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
 use learner::ppo::batch::{Batch, BatchInputs};
+use learner::ppo::trained_part::TrainedPart;
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -208,7 +209,13 @@ fn run(
         let Ok(batch) = Batch::new(fresh, replay, &inputs(hyper)) else { continue };
         let kv = prompts(base, &batch, cache, threads)?;
         let seed = index as u64 + 1;
-        let start = ppo::UpdateStart { lora, optimizer, fresh: index == 0, seed };
+        let start = ppo::UpdateStart {
+            lora,
+            optimizer,
+            part: TrainedPart::Private,
+            fresh: index == 0,
+            seed,
+        };
         let update_inputs =
             ppo::UpdateInputs { model: &base.model, batch: &batch, kv: &kv, hyper, threads };
         let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;

@@ -2,8 +2,9 @@
 //!
 //! Each adapted map W becomes W + (alpha / rank)·B·A. Tensor `NAME.lora_a` holds A with
 //! ggml dims [in, rank], `NAME.lora_b` holds B with [rank, out], both as 32-bit floats.
-//! `adapter.alora.invocation_tokens` holds the tokens from which on the adapter acts, and
-//! `hone.base.sha256` the base that it was learned on.
+//! `adapter.alora.invocation_tokens` holds the tokens from which on the adapter acts,
+//! `hone.base.sha256` the base that it was learned on, and `hone.team.rank` how many ranks a
+//! team shares, if any.
 
 use crate::file;
 use crate::gguf::{GGML_F32, Gguf, GgufError, TensorInfo};
@@ -16,6 +17,8 @@ use std::path::{Path, PathBuf};
 /// Version of the keys that are Hone's own (`hone.*`).
 const FORMAT: u32 = 1;
 
+const SHARED_RANK_KEY: &str = "hone.team.rank";
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoraAdapter {
     /// The base's architecture, such as `qwen2`.
@@ -23,6 +26,9 @@ pub struct LoraAdapter {
     /// SHA-256 of the base GGUF, lower-case hex.
     pub base_sha256: String,
     pub rank: usize,
+    /// How many of the ranks, from the first on, are the part that a team shares
+    /// ([`crate::team`]). An update of the adapter leaves them as they are.
+    pub shared_rank: usize,
     /// The update is scaled by `alpha / rank`.
     pub alpha: f32,
     /// The adapter acts from the last occurrence of these tokens on. If there are none, it
@@ -81,6 +87,9 @@ impl LoraAdapter {
         }
         builder.u32("hone.format", FORMAT);
         builder.string("hone.base.sha256", &self.base_sha256);
+        if self.shared_rank > 0 {
+            builder.u32(SHARED_RANK_KEY, self.shared_rank as u32);
+        }
         let rank = self.rank as u64;
         for pair in &self.pairs {
             let (a_name, b_name) =
@@ -123,6 +132,7 @@ impl LoraAdapter {
             architecture: text("general.architecture")?,
             base_sha256: text("hone.base.sha256")?,
             rank: pairs.first().map_or(0, |pair| pair.a.len() / pair.rows_in.max(1)),
+            shared_rank: gguf.u32(SHARED_RANK_KEY).unwrap_or(0) as usize,
             alpha: gguf
                 .f32("adapter.lora.alpha")
                 .ok_or_else(|| unusable("no adapter.lora.alpha".into()))?,
@@ -159,6 +169,9 @@ impl LoraAdapter {
     fn check(&self) -> Result<(), String> {
         if self.pairs.is_empty() || self.rank == 0 {
             return Err("it adapts nothing".into());
+        }
+        if self.shared_rank > self.rank {
+            return Err(format!("{} of its {} ranks are shared", self.shared_rank, self.rank));
         }
         if !self.alpha.is_finite() {
             return Err("alpha is not a finite number".into());
@@ -242,6 +255,7 @@ mod tests {
             architecture: "qwen2".into(),
             base_sha256: BASE_SHA.into(),
             rank: 2,
+            shared_rank: 0,
             alpha: 4.0,
             invocation: vec![151660],
             pairs: vec![pair("blk.0.attn_q.weight", 4, 3), pair("blk.0.ffn_down.weight", 3, 5)],
@@ -292,6 +306,18 @@ mod tests {
         let key = "adapter.alora.invocation_tokens";
         assert!(!Gguf::open(&path).unwrap().metadata.contains_key(key));
         assert_eq!(LoraAdapter::read(&path).unwrap(), everywhere);
+    }
+
+    #[test]
+    fn the_shared_ranks_are_kept_and_cannot_be_more_than_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gguf");
+        let shared = LoraAdapter { shared_rank: 1, ..sample() };
+        shared.write(&path).unwrap();
+        assert_eq!(LoraAdapter::read(&path).unwrap(), shared);
+        let more = LoraAdapter { shared_rank: 3, ..sample() };
+        assert!(more.write(&path).unwrap_err().to_string().contains("3 of its 2 ranks"));
+        assert_eq!(LoraAdapter::read(&path).unwrap(), shared);
     }
 
     #[test]

@@ -116,6 +116,7 @@ mod tests {
             architecture: "qwen2".into(),
             base_sha256: "base".into(),
             rank: 2,
+            shared_rank: 0,
             alpha: 4.0,
             invocation: vec![],
             pairs: vec![pair],

@@ -21,4 +21,5 @@ pub mod peft;
 mod platform;
 pub mod random_model;
 pub mod store;
+pub mod team;
 pub mod vocab;

@@ -64,6 +64,7 @@ fn sample(path: &Path) {
         architecture: "llama".into(),
         base_sha256: "0".repeat(64),
         rank: 2,
+        shared_rank: 0,
         alpha: 4.0,
         invocation: vec![1, 2],
         pairs: vec![pair("blk.0.attn_q.weight"), pair("blk.1.attn_q.weight")],

@@ -26,6 +26,7 @@ pub fn write_adapter_of(path: &Path, base_sha256: &str, noise: f32) -> String {
         architecture: "llama".into(),
         base_sha256: base_sha256.into(),
         rank: RANK,
+        shared_rank: 0,
         alpha: 8.0,
         invocation: vec![],
         pairs: vec![query],

@@ -19,6 +19,7 @@ mod soak;
 mod step;
 mod suite;
 mod supply;
+mod team;
 mod versions;
 mod workflows;
 mod workspace;

@@ -10,6 +10,7 @@ use crate::lints::with_lints;
 use crate::packages;
 use crate::step::{self, Steps};
 use crate::supply;
+use crate::team;
 use crate::versions;
 use crate::workflows;
 use crate::workspace::Workspace;
@@ -83,6 +84,7 @@ fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Re
     workflows::check(workspace, &tools, &mut steps)?;
     docs::check(workspace, &tools, &mut steps)?;
     editors::check(workspace, &tools, &mut steps)?;
+    team::install(workspace, &mut steps)?;
     if !arguments.no_editors {
         editors::install(workspace, &tools, &mut steps)?;
     }
@@ -129,6 +131,7 @@ fn stories(
 ) -> Result<()> {
     docs::check_generated(workspace, &mut steps)?;
     editors::settings(workspace, tools, &mut steps)?;
+    team::test(workspace, &mut steps, models)?;
     if !arguments.no_editors {
         editors::stories(workspace, tools, &mut steps, models)?;
     }

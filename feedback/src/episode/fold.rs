@@ -306,6 +306,17 @@ impl Fold {
     }
 }
 
+impl Fold {
+    /// The freshest labelled episodes, whether an update has learned from them or not. They are
+    /// not taken: an update may learn from them all the same.
+    pub fn recent(&self, limit: usize) -> Batch {
+        let all = self.labelled.learned().chain(self.labelled.waiting());
+        let mut episodes: Vec<Episode> = all.map(|(_, episode)| episode.clone()).collect();
+        episodes.drain(..episodes.len().saturating_sub(limit));
+        Batch { labels: vec![], episodes, replacements: self.replacements }
+    }
+}
+
 /// Labelled episodes taken from the fold for one update.
 #[derive(Debug, Clone)]
 pub struct Batch {

@@ -11,12 +11,15 @@ use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
 use crate::ppo::batch::{Batch, BatchInputs};
+use crate::ppo::trained_part::{SharedPart, TrainedPart};
 use anyhow::{Context, bail, ensure};
-use feedback::job::{Base, Hyper, JOB_FORMAT, Job, JobProgress, Phase, UpdateReport};
+use feedback::job::{Base, Hyper, JOB_FORMAT, Job, JobProgress, Phase, Train, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::disk_cache::DiskCache;
 use models::file;
 use models::gguf::Gguf;
+use models::team::core::Core;
+use models::team::frame::Frame;
 use models::vocab::Vocab;
 use std::fs::Metadata;
 use std::ops::ControlFlow;
@@ -97,7 +100,8 @@ impl Trainer {
         progress(Phase::Load, 0, 1)?;
         let Trainer { loaded, threads, prompt_cache } = self;
         let base = load_base(loaded, &job.base, job.memory_limit_mb)?;
-        let StartingAdapter { lora, optimizer, mut invocation } = StartingAdapter::of(job, base)?;
+        let StartingAdapter { lora, optimizer, part, mut invocation } =
+            StartingAdapter::of(job, base)?;
         progress(Phase::Load, 1, 1)?;
         let load = started.elapsed();
 
@@ -108,15 +112,20 @@ impl Trainer {
         }
         let kv = compute_prompts(base, &batch, prompt_cache.as_deref(), threads, &mut progress)?;
         let (model, hyper) = (&base.model, &job.hyper);
-        let start =
-            ppo::UpdateStart { lora, optimizer, fresh: job.parent.is_none(), seed: job.seed };
+        let (fresh, seed) = (job.parent.is_none(), job.seed);
+        let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed };
         let inputs = ppo::UpdateInputs { model, batch: &batch, kv: &kv, hyper, threads };
         let update = ppo::update(&inputs, start, &mut progress)?;
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
 
-        let candidate = update.lora.to_adapter(&model.shape, &base.sha256, invocation)?;
-        let adapter_sha256 = write_files(job, &candidate, &update.optimizer)?;
+        let adapter_sha256 = match &update.part {
+            TrainedPart::Private => {
+                let candidate = update.lora.to_adapter(&model.shape, &base.sha256, invocation)?;
+                write_files(job, &candidate, &update.optimizer)?
+            }
+            TrainedPart::Shared(part) => write_values(job, &part.values())?,
+        };
         let times = Times { load, prompt, train, total: started.elapsed() };
         Ok(report(job, &batch, update, adapter_sha256, &times))
     }
@@ -136,6 +145,7 @@ fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
 struct StartingAdapter {
     lora: Lora,
     optimizer: AdamW,
+    part: TrainedPart,
     /// The tokens that switch the adapter on; empty if they are not known yet.
     invocation: Vec<u32>,
 }
@@ -147,9 +157,20 @@ impl StartingAdapter {
             let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
             let lora = Lora::fresh(&base.model.shape, rank, alpha, job.seed)?;
             let optimizer = AdamW::new(&lora);
-            return Ok(StartingAdapter { lora, optimizer, invocation: Vec::new() });
+            let (part, invocation) = (TrainedPart::Private, Vec::new());
+            return Ok(StartingAdapter { lora, optimizer, part, invocation });
         };
-        let (lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
+        let (mut lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
+        if let Train::Shared { core } = &job.train {
+            let frame = Frame::of(&base.gguf, &base.sha256)?;
+            let shared = SharedPart::of(&frame, &Core::read(&frame, core)?, &lora)?;
+            let (optimizer, part) = (shared.optimizer(), TrainedPart::Shared(shared));
+            return Ok(StartingAdapter { lora, optimizer, part, invocation });
+        }
+        if lora.shared_rank == lora.rank {
+            let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
+            lora = lora.with_private_part(&base.model.shape, rank, alpha, job.seed)?;
+        }
         let optimizer = match &parent.optimizer {
             // An adapter can go on learning without its momentum. If an unreadable state
             // were an error, every later job would fail too.
@@ -159,7 +180,7 @@ impl StartingAdapter {
             }),
             None => AdamW::new(&lora),
         };
-        Ok(StartingAdapter { lora, optimizer, invocation })
+        Ok(StartingAdapter { lora, optimizer, part: TrainedPart::Private, invocation })
     }
 }
 
@@ -351,7 +372,14 @@ fn read_parent(
     );
     let adapter = LoraAdapter::read(path)?;
     adapter.check_base(&base.gguf, &base.sha256)?;
-    let own = Hyper { lora_rank: adapter.rank, lora_alpha: adapter.alpha, ..hyper.clone() };
+    let mut own = Hyper { lora_rank: adapter.rank, lora_alpha: adapter.alpha, ..hyper.clone() };
+    if adapter.shared_rank > 0 {
+        // The settings are those of a private part.
+        let private = adapter.rank - adapter.shared_rank.min(adapter.rank);
+        let alpha = adapter.alpha / adapter.rank as f32 * private as f32;
+        let given = (hyper.lora_rank, hyper.lora_alpha);
+        (own.lora_rank, own.lora_alpha) = if private == 0 { given } else { (private, alpha) };
+    }
     own.check().with_context(|| {
         format!(
             "cannot learn on from the parent adapter {}; `hone adapter use 0` starts a new one",
@@ -393,6 +421,14 @@ fn write_files(job: &Job, adapter: &LoraAdapter, optimizer: &AdamW) -> anyhow::R
     Ok(sha256)
 }
 
+/// Writes the values of the shared part. Returns the file's SHA-256.
+fn write_values(job: &Job, values: &[f32]) -> anyhow::Result<String> {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    file::write_atomic(&job.adapter_out, &bytes)
+        .with_context(|| format!("cannot write {}", job.adapter_out.display()))?;
+    Ok(file::sha256_of(&bytes))
+}
+
 /// Refuses a job that cannot be right, before any file is read.
 fn check_job(job: &Job) -> anyhow::Result<()> {
     ensure!(
@@ -404,6 +440,8 @@ fn check_job(job: &Job) -> anyhow::Result<()> {
     let episodes = job.episodes.len() + job.replay.len();
     ensure!(episodes <= EPISODES_MAX, "{episodes} episodes, the limit is {EPISODES_MAX}");
     ensure!(job.adapter_out != job.optimizer_out, "adapter_out and optimizer_out are one file");
+    let is_shared = job.train != Train::Private;
+    ensure!(!is_shared || job.parent.is_some(), "a shared part is trained within an adapter");
     job.hyper.check()?;
     Ok(())
 }

@@ -61,6 +61,8 @@ impl LoraLayer {
 #[derive(Debug, Clone)]
 pub struct Lora {
     pub rank: usize,
+    /// How many of the ranks, from the first on, are shared with a team (`models::team`).
+    pub shared_rank: usize,
     pub alpha: f32,
     pub layers: Vec<Vec<LoraLayer>>,
 }
@@ -93,7 +95,41 @@ impl Lora {
                     .collect::<Result<_>>()
             })
             .collect::<Result<_>>()?;
-        Ok(Lora { rank, alpha, layers })
+        Ok(Lora { rank, shared_rank: 0, alpha, layers })
+    }
+
+    /// This adapter, which has shared ranks alone, with a fresh private part beside them.
+    pub fn with_private_part(
+        self,
+        shape: &Shape,
+        rank: usize,
+        alpha: f32,
+        seed: u64,
+    ) -> Result<Lora> {
+        let fresh = Lora::fresh(shape, rank, alpha, seed)?;
+        let factor = self.scale() / fresh.scale();
+        let beside = |shared: LoraLayer, own: LoraLayer| -> Result<LoraLayer> {
+            let a = Tensor::cat(&[shared.a.affine(factor, 0.0)?, own.a], 0)?;
+            let b = Tensor::cat(&[shared.b, own.b], 1)?.contiguous()?;
+            Ok(LoraLayer { a, b })
+        };
+        let scale = fresh.scale();
+        let layers = self.layers.into_iter().zip(fresh.layers);
+        let layers = layers
+            .map(|(shared, own)| {
+                shared.into_iter().zip(own).map(|(s, o)| beside(s, o)).collect::<Result<_>>()
+            })
+            .collect::<Result<_>>()?;
+        let rank = self.rank + rank;
+        let alpha = (scale * rank as f64) as f32;
+        Ok(Lora { rank, shared_rank: self.shared_rank, alpha, layers })
+    }
+
+    /// Whether a value belongs to a shared rank: value `at` of tensor `index` in the order of
+    /// [`Lora::tensors`], whose rows have this width.
+    pub fn is_shared(&self, index: usize, at: usize, width: usize) -> bool {
+        let rank = if index.is_multiple_of(2) { at / width } else { at % width };
+        rank < self.shared_rank
     }
 
     /// Every trained tensor, in the fixed order that the optimizer relies on: by layer, then
@@ -133,6 +169,7 @@ impl Lora {
             architecture: shape.architecture.clone(),
             base_sha256: base_sha256.to_owned(),
             rank: self.rank,
+            shared_rank: self.shared_rank,
             alpha: self.alpha,
             invocation,
             pairs,
@@ -178,6 +215,7 @@ impl Lora {
                     .collect::<anyhow::Result<Vec<_>>>()
             })
             .collect::<anyhow::Result<_>>()?;
-        Ok(Lora { rank: adapter.rank, alpha: adapter.alpha, layers })
+        let LoraAdapter { rank, shared_rank, alpha, .. } = *adapter;
+        Ok(Lora { rank, shared_rank, alpha, layers })
     }
 }

@@ -49,6 +49,11 @@ impl GradientSum {
         Ok(())
     }
 
+    /// The vectors themselves.
+    pub(super) fn tensors_mut(&mut self) -> &mut Vec<Vec<f32>> {
+        &mut self.tensors
+    }
+
     /// The global L2 norm, summed in f64 and in a fixed order.
     pub fn norm(&self) -> f32 {
         let squares: Vec<f64> = self
@@ -86,11 +91,13 @@ pub struct AdamW {
 
 impl AdamW {
     pub fn new(lora: &Lora) -> AdamW {
-        let zero = |tensor: &candle_core::Tensor| Moments {
-            first: vec![0.0; tensor.elem_count()],
-            second: vec![0.0; tensor.elem_count()],
-        };
-        AdamW { step: 0, moments: lora.tensors().map(zero).collect() }
+        AdamW::with_lengths(lora.tensors().map(candle_core::Tensor::elem_count))
+    }
+
+    /// The state for vectors of these lengths.
+    pub fn with_lengths(lengths: impl Iterator<Item = usize>) -> AdamW {
+        let zero = |length| Moments { first: vec![0.0; length], second: vec![0.0; length] };
+        AdamW { step: 0, moments: lengths.map(zero).collect() }
     }
 
     pub fn steps(&self) -> u64 {
@@ -107,14 +114,7 @@ impl AdamW {
         gradient: &GradientSum,
         hyper: &Hyper,
     ) -> candle_core::Result<f32> {
-        self.step += 1;
-        let rate = learning_rate(hyper, self.step);
-        let (beta1, beta2) = (hyper.adam_beta1, hyper.adam_beta2);
-        let correction = |beta: f32| {
-            let power = f64::from(beta).powf(self.step as f64);
-            (1.0 / (1.0 - power)) as f32
-        };
-        let (correct1, correct2) = (correction(beta1), correction(beta2));
+        let pace = self.next_step(hyper);
         let tensors: Vec<_> = lora.tensors().collect();
         let stepped: Vec<candle_core::Tensor> = tensors
             .into_par_iter()
@@ -123,21 +123,40 @@ impl AdamW {
             .map(|((tensor, moments), gradient)| {
                 let (rows, width) = tensor.dims2()?;
                 let mut weights = values::<f32>(tensor)?;
-                let moments = moments.first.iter_mut().zip(moments.second.iter_mut());
-                for ((weight, gradient), (first, second)) in
-                    weights.iter_mut().zip(gradient).zip(moments)
-                {
-                    *first = beta1 * *first + (1.0 - beta1) * gradient;
-                    *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
-                    let direction =
-                        *first * correct1 / ((*second * correct2).sqrt() + hyper.adam_epsilon);
-                    *weight -= rate * (direction + hyper.weight_decay * *weight);
-                }
+                pace.advance(&mut weights, gradient, moments, hyper);
                 matrix(weights, rows, width)
             })
             .collect::<candle_core::Result<_>>()?;
         lora.replace(stepped);
-        Ok(rate)
+        Ok(pace.rate)
+    }
+
+    /// The same for values that are no tensors.
+    pub fn step_values(
+        &mut self,
+        values: &mut [Vec<f32>],
+        gradient: &GradientSum,
+        hyper: &Hyper,
+    ) -> f32 {
+        let pace = self.next_step(hyper);
+        let vectors = values.iter_mut().zip(&gradient.tensors).zip(&mut self.moments);
+        vectors.for_each(|((values, gradient), moments)| {
+            pace.advance(values, gradient, moments, hyper);
+        });
+        pace.rate
+    }
+
+    fn next_step(&mut self, hyper: &Hyper) -> Pace {
+        self.step += 1;
+        let correction = |beta: f32| {
+            let power = f64::from(beta).powf(self.step as f64);
+            (1.0 / (1.0 - power)) as f32
+        };
+        Pace {
+            rate: learning_rate(hyper, self.step),
+            correct1: correction(hyper.adam_beta1),
+            correct2: correction(hyper.adam_beta2),
+        }
     }
 
     pub fn to_bytes(&self, adapter_sha256: &str) -> anyhow::Result<Vec<u8>> {
@@ -210,6 +229,28 @@ impl AdamW {
     }
 }
 
+/// What a step has in common for all values.
+struct Pace {
+    rate: f32,
+    /// 1/(1−β₁ᵗ) and 1/(1−β₂ᵗ).
+    correct1: f32,
+    correct2: f32,
+}
+
+impl Pace {
+    fn advance(&self, weights: &mut [f32], gradient: &[f32], moments: &mut Moments, hyper: &Hyper) {
+        let (beta1, beta2) = (hyper.adam_beta1, hyper.adam_beta2);
+        let moments = moments.first.iter_mut().zip(moments.second.iter_mut());
+        for ((weight, gradient), (first, second)) in weights.iter_mut().zip(gradient).zip(moments) {
+            *first = beta1 * *first + (1.0 - beta1) * gradient;
+            *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
+            let direction =
+                *first * self.correct1 / ((*second * self.correct2).sqrt() + hyper.adam_epsilon);
+            *weight -= self.rate * (direction + hyper.weight_decay * *weight);
+        }
+    }
+}
+
 /// The learning rate rises linearly over the first `warmup_steps` steps.
 fn learning_rate(hyper: &Hyper, step: u64) -> f32 {
     let warmup = u64::from(hyper.warmup_steps.max(1));
@@ -255,7 +296,7 @@ mod tests {
             a: matrix(vec![0.5f32, -0.25], 1, 2).unwrap(),
             b: matrix(vec![2.0f32], 1, 1).unwrap(),
         };
-        Lora { rank: 1, alpha: 1.0, layers: vec![vec![layer]] }
+        Lora { rank: 1, shared_rank: 0, alpha: 1.0, layers: vec![vec![layer]] }
     }
 
     fn gradient(a: [f32; 2], b: f32) -> GradientSum {

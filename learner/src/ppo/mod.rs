@@ -23,6 +23,7 @@ pub mod batch;
 pub mod demonstration;
 pub mod loss;
 mod microbatch;
+pub mod trained_part;
 mod update_limit;
 
 use crate::machine::threads::Threads;
@@ -34,6 +35,7 @@ use crate::ppo::batch::{Batch, Sample};
 use crate::ppo::demonstration::DemonstratedText;
 use crate::ppo::loss::{TokenLogprobs, clamp_log_ratio};
 use crate::ppo::microbatch::{LossWeights, Microbatch, microbatches, samples_by_episode};
+use crate::ppo::trained_part::TrainedPart;
 use crate::ppo::update_limit::UpdateLimit;
 use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepLog};
 use rand::SeedableRng;
@@ -48,6 +50,7 @@ const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
 /// What an update has trained, and what the report says about it.
 pub struct UpdateResult {
     pub lora: Lora,
+    pub part: TrainedPart,
     pub optimizer: AdamW,
     pub steps: Vec<StepLog>,
     pub stopped_early: bool,
@@ -66,6 +69,7 @@ pub struct UpdateResult {
 pub struct UpdateStart {
     pub lora: Lora,
     pub optimizer: AdamW,
+    pub part: TrainedPart,
     /// The adapter is new and changes nothing yet. The parent is then the base.
     pub fresh: bool,
     pub seed: u64,
@@ -105,7 +109,7 @@ pub fn update(
     start: UpdateStart,
     progress: &mut UpdateProgress,
 ) -> anyhow::Result<UpdateResult> {
-    let UpdateStart { lora, optimizer, fresh, seed } = start;
+    let UpdateStart { lora, optimizer, part, fresh, seed } = start;
     let parent = lora.clone();
     let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
 
@@ -120,8 +124,8 @@ pub fn update(
     let trained_from = Instant::now();
 
     // 3. Epochs over the minibatches, one optimizer step each.
-    let limit = UpdateLimit::new(&parent, inputs.hyper.max_update_ratio)?;
-    let mut trainee = Trainee { inputs, lora, optimizer, limit, steps: Vec::new() };
+    let limit = UpdateLimit::new(&parent, &part, inputs.hyper.max_update_ratio)?;
+    let mut trainee = Trainee { inputs, lora, optimizer, part, limit, steps: Vec::new() };
     let stopped_early = trainee.run_epochs(&mut minibatches, &mut random, progress)?;
 
     // 4. The candidate on its own batch.
@@ -132,6 +136,7 @@ pub fn update(
     }
     Ok(UpdateResult {
         lora: trainee.lora,
+        part: trainee.part,
         optimizer: trainee.optimizer,
         steps: trainee.steps,
         stopped_early,
@@ -216,6 +221,7 @@ struct Trainee<'a> {
     inputs: &'a UpdateInputs<'a>,
     lora: Lora,
     optimizer: AdamW,
+    part: TrainedPart,
     limit: UpdateLimit,
     steps: Vec<StepLog>,
 }
@@ -280,6 +286,7 @@ impl Trainee<'_> {
     /// Takes one optimizer step. `log` has the loss that the gradient belongs to.
     fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
         let UpdateInputs { hyper, threads, .. } = self.inputs;
+        self.part.restrict(&mut gradient, &self.lora)?;
         log.grad_norm = gradient.norm();
         if !log.loss.is_finite() || !log.grad_norm.is_finite() {
             anyhow::bail!(
@@ -288,9 +295,12 @@ impl Trainee<'_> {
             );
         }
         gradient.clip(hyper.max_grad_norm);
-        log.learning_rate =
-            threads.run(|| self.optimizer.step(&mut self.lora, &gradient, hyper))?;
-        self.limit.apply(&mut self.lora)?;
+        let Trainee { part, optimizer, lora, .. } = self;
+        log.learning_rate = threads.run(|| part.step(optimizer, lora, &gradient, hyper))?;
+        // What is learned for a team is limited by its norm, where it is sent.
+        if matches!(self.part, TrainedPart::Private) {
+            self.limit.apply(&mut self.lora)?;
+        }
         self.steps.push(log);
         Ok(())
     }

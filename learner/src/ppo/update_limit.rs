@@ -2,8 +2,10 @@
 
 use crate::kernels::{matrix, values, with_values};
 use crate::model::lora::Lora;
+use crate::ppo::trained_part::TrainedPart;
 
-/// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job.
+/// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job. The norm is that of the
+/// private part, or of the whole adapter while the shared part is trained.
 pub(super) struct UpdateLimit {
     parent: Vec<Vec<f32>>,
     norm: f64,
@@ -11,12 +13,22 @@ pub(super) struct UpdateLimit {
 }
 
 impl UpdateLimit {
-    pub(super) fn new(parent: &Lora, max_ratio: f32) -> candle_core::Result<UpdateLimit> {
+    pub(super) fn new(
+        lora: &Lora,
+        part: &TrainedPart,
+        max_ratio: f32,
+    ) -> candle_core::Result<UpdateLimit> {
         let parent: Vec<Vec<f32>> =
-            parent.tensors().map(values).collect::<candle_core::Result<_>>()?;
-        let squares = |values: &Vec<f32>| values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>();
-        let norm = parent.iter().map(squares).sum::<f64>().sqrt();
-        Ok(UpdateLimit { parent, norm, max_ratio: f64::from(max_ratio) })
+            lora.tensors().map(values).collect::<candle_core::Result<_>>()?;
+        let mut squares = 0.0;
+        for (index, (values, tensor)) in parent.iter().zip(lora.tensors()).enumerate() {
+            let (_, width) = tensor.dims2()?;
+            let own = values.iter().enumerate().filter(|(at, _)| {
+                matches!(part, TrainedPart::Shared(_)) || !lora.is_shared(index, *at, width)
+            });
+            squares += own.map(|(_, value)| f64::from(*value).powi(2)).sum::<f64>();
+        }
+        Ok(UpdateLimit { parent, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
     }
 
     /// ‖θ − θ_parent‖ / ‖θ_parent‖.

@@ -8,7 +8,7 @@ use feedback::episode::Episode;
 use feedback::event::{
     Completion, Evidence, Outcome, Sampling, StopReason, Timing, TokenRecord, Typed,
 };
-use feedback::job::{Base, Hyper, JOB_FORMAT, Job};
+use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Train};
 use feedback::reward::RewardVersion;
 use learner::kernels::float::Float;
 use learner::kernels::matrix;
@@ -118,7 +118,7 @@ pub fn adapter<T: Float>(shape: &Shape, rank: usize, seed: u64) -> Lora {
                 .collect()
         })
         .collect();
-    Lora { rank, alpha: 3.0, layers }
+    Lora { rank, shared_rank: 0, alpha: 3.0, layers }
 }
 
 /// The texts of the tokens in the file's vocabulary. The last three are control tokens.
@@ -263,6 +263,7 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
         id: name.to_owned(),
         base: Base { path: folder.join("base.gguf"), sha256: base_sha256.to_owned() },
         parent: None,
+        train: Train::default(),
         candidate: 1,
         adapter_out: folder.join(format!("{name}.gguf")),
         optimizer_out: folder.join(format!("{name}.opt")),

@@ -48,6 +48,7 @@ fn engine() -> LlamaEngine {
         architecture: "llama".into(),
         base_sha256: String::new(),
         rank: RANK,
+        shared_rank: 0,
         alpha: 8.0,
         invocation: vec![],
         pairs: vec![query],

@@ -67,6 +67,7 @@ pub mod tests {
             architecture: "llama".into(),
             base_sha256: base_sha256.into(),
             rank: 1,
+            shared_rank: 0,
             alpha: 1.0,
             invocation: vec![],
             pairs: vec![pair],

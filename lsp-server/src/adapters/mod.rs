@@ -3,3 +3,4 @@
 pub mod gate_prior;
 pub mod import;
 pub mod registry;
+pub mod team;

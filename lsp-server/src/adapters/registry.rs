@@ -27,6 +27,10 @@ const KEPT_FILES: usize = 8;
 const JOB_PREFIX: &str = "job-";
 pub const IMPORT_PREFIX: &str = "import-";
 
+/// What the job name begins with in the report of an adapter that was made for a version of the
+/// part that a team shares.
+pub const TEAM_JOB: &str = "team";
+
 /// The job name in the report of an adapter that was imported.
 pub const IMPORTED: &str = "import";
 

@@ -14,6 +14,13 @@ impl App {
         let (workspaces, named) = (self.services.workspaces.clone(), scope.clone());
         let remembered = tokio::task::spawn_blocking(move || workspaces.forget(&named)).await?;
         let forgotten = self.forget_recorded(scope).await?;
+        if forgotten.adapters.is_empty() {
+            return remembered.map(|()| forgotten);
+        }
+        if let Err(error) = self.offer_shared_again().await {
+            // What is forgotten is gone all the same; the next version is tried again.
+            tracing::warn!("the team's adapter is not tried again: {error:#}");
+        }
         remembered.map(|()| forgotten)
     }
 

@@ -8,11 +8,12 @@ mod sessions;
 pub mod startup;
 mod status;
 mod status_line;
+pub mod team;
 
 use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::Registry;
 use crate::config::Config;
-use crate::learning::trial_runner;
+use crate::learning::{contribution, trial_runner};
 use crate::paths::Paths;
 use crate::privacy::Privacy;
 use crate::report::status::StatusLine;
@@ -35,9 +36,9 @@ use feedback::event::AdapterVersion;
 use feedback::log::EventLog;
 use sessions::Sessions;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub struct App {
     pub paths: Paths,
@@ -47,6 +48,8 @@ pub struct App {
     /// The state of the learner. Only the supervisor writes it.
     learner: watch::Sender<LearnerStatus>,
     status_line: watch::Receiver<StatusLine>,
+    /// Asks the supervisor to learn for the team, once there is a supervisor.
+    contributions: OnceLock<mpsc::Sender<contribution::Request>>,
 }
 
 impl App {
@@ -118,6 +121,7 @@ impl App {
             sessions: Sessions::default(),
             learner,
             status_line,
+            contributions: OnceLock::new(),
         });
         tokio::spawn(background::tick(Arc::downgrade(&app)));
         app

@@ -41,6 +41,9 @@ const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
 /// same.
 const LEARN_QUEUE: usize = 1;
 
+/// The number of contributions to a team that may wait. A round asks for one.
+const CONTRIBUTION_QUEUE: usize = 1;
+
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ServeOptions {
     /// Serve this GGUF file instead of the configured model
@@ -168,8 +171,11 @@ pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, Lea
     let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
     let learner =
         LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };
+    let (contribute, contributions) = tokio::sync::mpsc::channel(CONTRIBUTION_QUEUE);
     let supervisor =
-        Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption);
+        Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption)
+            .with_contributions(contributions);
+    app.contributions.get_or_init(|| contribute);
     tokio::spawn(supervisor.run(asked));
     Ok((app, learn_now))
 }

@@ -3,7 +3,7 @@
 mod diff;
 
 use crate::adapters::import::{self, ImportedFile};
-use crate::adapters::registry::{Entry, IMPORTED, Registry};
+use crate::adapters::registry::{Entry, IMPORTED, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
 use crate::cli::settings::Configured;
 use crate::config::Config;
@@ -318,6 +318,7 @@ fn tried(registry: &Registry, entry: &Entry) -> &'static str {
 fn origin(entry: &Entry) -> String {
     match entry.parent {
         _ if entry.report.job == IMPORTED => "import".into(),
+        _ if entry.report.job.starts_with(TEAM_JOB) => "team".into(),
         0 => "model".into(),
         parent => name(parent),
     }

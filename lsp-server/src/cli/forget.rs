@@ -91,7 +91,8 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
         say!("forgotten: {}", sentence(&done))?;
     }
     let earlier = earlier_records(home, &args.what).await?;
-    for note in done.adapters_left.into_iter().chain(earlier).filter(|_| !args.json) {
+    let notes = done.adapters_left.into_iter().chain(done.team).chain(earlier);
+    for note in notes.filter(|_| !args.json) {
         say!("note: {note}")?;
     }
     Ok(())
@@ -187,7 +188,7 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
         "nothing was forgotten: this would remove {}; say --yes",
         sentence(plan)
     );
-    if let Some(note) = &plan.adapters_left {
+    for note in plan.adapters_left.iter().chain(&plan.team) {
         tell!("note: {note}");
     }
     let mut stderr = std::io::stderr().lock();

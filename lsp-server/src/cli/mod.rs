@@ -16,6 +16,7 @@ mod model;
 mod pause;
 mod report;
 mod settings;
+mod team;
 mod transport;
 mod why;
 
@@ -137,6 +138,9 @@ enum Command {
     /// Show what was learned, and go back to an earlier adapter
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
+    /// Share a part of what is learned with a team, never code
+    #[command(subcommand)]
+    Team(team::TeamCommand),
     /// Forget a file, a folder, the last hours, or everything: what was offered,
     /// what became of it, and every adapter that learned from it
     ///
@@ -252,6 +256,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Pause(args) => pause::pause(&home, args).await,
         Command::Resume(args) => pause::resume(&home, args).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
+        Command::Team(command) => team::run(&home, command).await,
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {

@@ -5,7 +5,7 @@ use feedback::schema::{bounds, field};
 use serde_json::Value;
 
 /// Examples of settings whose default is none, or shows nothing.
-const EXAMPLES: [(&str, &str); 8] = [
+const EXAMPLES: [(&str, &str); 10] = [
     ("completion.context_chars", "3000"),
     ("completion.ignore", r#"["*.min.js", "~/notes/"]"#),
     ("completion.languages", "{ markdown = false }"),
@@ -14,6 +14,8 @@ const EXAMPLES: [(&str, &str); 8] = [
     ("model.threads", "4"),
     ("model.name", r#""qwen2.5-coder-0.5b""#),
     ("privacy.ignore", r#"["*.sql", "~/clients/"]"#),
+    ("team.address", r#""hone.example.org:9092""#),
+    ("team.certificate", r#""ca.pem""#),
 ];
 
 /// The most letters in which a misspelt name may differ from the right one: two, and at most a

@@ -14,6 +14,7 @@ pub mod patterns;
 mod properties;
 mod renamed;
 mod schema;
+mod team;
 
 pub use check::Problem;
 pub use completion::stop_rule::Multiline;
@@ -24,6 +25,7 @@ pub use lab::{LAB, LabConfig};
 pub use next_edit::NextEdit;
 pub use renamed::current_name;
 pub use schema::{node, schema, schema_for_users};
+pub use team::TeamConfig;
 
 use anyhow::{Result, bail};
 use completion::limits::TOKENS_MAX;
@@ -72,6 +74,7 @@ pub struct Config {
     pub learning: LearningConfig,
     pub privacy: PrivacyConfig,
     pub daemon: DaemonConfig,
+    pub team: TeamConfig,
     pub lab: LabConfig,
 }
 

@@ -54,6 +54,12 @@ pub enum Command {
     /// Forgets what is recorded within a scope. With `plan` it only answers what that would be. One
     /// line of `Result<Forgotten, String>` follows.
     Forget { scope: Scope, plan: bool },
+    /// Learns for the team, for a round with this many members; ε in thousandths. One line of
+    /// `Result<ContributionMessage, String>` follows.
+    Contribute { members: usize, epsilon_parts: Option<u64> },
+    /// Takes a version of the team's adapter from this file; one line of `Result<Received,
+    /// String>` follows.
+    Receive { message: PathBuf },
     /// A command of a later version.
     #[serde(other)]
     Unknown,
@@ -147,6 +153,8 @@ mod tests {
             Command::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
             Command::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
             Command::Forget { scope: Scope::All, plan: true },
+            Command::Contribute { members: 3, epsilon_parts: Some(1_500) },
+            Command::Receive { message: "/m".into() },
         ] {
             let hello = Hello::new(command);
             let line = serde_json::to_string(&hello).unwrap();

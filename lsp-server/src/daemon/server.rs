@@ -162,6 +162,13 @@ async fn connection(stream: Stream, app: &Arc<App>, stop: &Notify, learn: LearnN
         Command::Forget { scope, plan: false } => {
             write_line(&mut write, &sendable(app.forget(scope).await)).await?;
         }
+        Command::Contribute { members, epsilon_parts } => {
+            let epsilon = epsilon_parts.map(|parts| parts as f64 / 1000.0);
+            write_line(&mut write, &sendable(app.contribute(members, epsilon).await)).await?;
+        }
+        Command::Receive { message } => {
+            write_line(&mut write, &sendable(app.receive(message).await)).await?;
+        }
         Command::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
         Command::Stop => {
             stop.notify_one();

@@ -1,5 +1,6 @@
 //! Learning: runs the learner, checks its candidates and conducts trials.
 
+pub mod contribution;
 mod holdout_check;
 pub mod preemption;
 mod process;

@@ -3,6 +3,7 @@
 //! never a completion.
 
 use crate::adapters::registry::{Candidate, Entry, Registry};
+use crate::learning::contribution;
 use crate::learning::preemption::LearnerPreemption;
 use crate::learning::process::{Learner, LearnerProgram};
 use crate::learning::resources::Resources;
@@ -12,11 +13,12 @@ use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
-use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, UpdateReport};
+use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
 use feedback::reward;
 use models::adapter::LoraAdapter;
 use models::file::sha256;
 use models::gguf::Gguf;
+use models::team::core::Core;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -52,6 +54,8 @@ pub struct Supervisor {
     /// learner of a daemon that died may still write its own.
     run_id: u32,
     next_job: u64,
+    /// Requests to learn for the team, if anybody may make them.
+    contributions: Option<mpsc::Receiver<contribution::Request>>,
     /// Whether learning was on when the running update began. A user may ask for one update while
     /// learning is paused.
     was_learning: bool,
@@ -87,8 +91,14 @@ impl Supervisor {
             failures: 0,
             run_id: rand::random(),
             next_job: 1,
+            contributions: None,
             was_learning: false,
         }
+    }
+
+    /// The same, which also learns for the team when it is asked to.
+    pub fn with_contributions(self, requests: mpsc::Receiver<contribution::Request>) -> Supervisor {
+        Supervisor { contributions: Some(requests), ..self }
     }
 
     pub async fn run(mut self, mut now: mpsc::Receiver<()>) {
@@ -99,6 +109,11 @@ impl Supervisor {
                     Some(()) => Trigger::Now,
                     None => return,
                 },
+                request = contribution::next(&mut self.contributions) => {
+                    self.contribute(request).await;
+                    self.rest(LearnerState::Idle);
+                    continue;
+                }
                 () = ready(&self.services, not_before) => Trigger::Batch,
                 () = tokio::time::sleep(WARM), if self.child.is_some() => {
                     self.child = None;
@@ -238,6 +253,16 @@ impl Supervisor {
         self.install(&job, batch, report).await
     }
 
+    /// The job of a contribution, which still lacks the adapter that it starts from.
+    async fn job_for_team(&mut self, batch: &Batch) -> Job {
+        let settings = self.services.settings.current();
+        self.was_learning = settings.learning.enabled;
+        self.status.send_modify(|status| status.state = LearnerState::Training);
+        let limit_mb =
+            resources().await.map_or(0, |resources| resources.learner_limit_mb(&settings.learning));
+        self.job(batch, limit_mb)
+    }
+
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
         let (services, registry) = (&self.services, self.services.adapters.serving());
         let (model, settings) = (services.adapters.model(), services.settings.current());
@@ -250,6 +275,7 @@ impl Supervisor {
             id,
             base: Base { path: model.path.clone(), sha256: model.sha256.clone() },
             parent: registry.parent(),
+            train: Train::Private,
             candidate,
             adapter_out,
             optimizer_out,
@@ -406,6 +432,47 @@ impl Supervisor {
         }
         tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
         Ok(())
+    }
+}
+
+/// Learning for a team.
+impl Supervisor {
+    /// Learns for the team and answers the request.
+    async fn contribute(&mut self, request: contribution::Request) {
+        let contribution::Request { core, answer } = request;
+        let learned = self.learn_for_team(&core).await;
+        // Whoever asked may be gone.
+        let _ = answer.send(learned);
+    }
+
+    async fn learn_for_team(&mut self, core: &Core) -> Result<contribution::Learned> {
+        let services = self.services.clone();
+        if let Some(reason) = services.adapters.learning_refusal() {
+            bail!("{reason}");
+        }
+        let batch = services.recorder.recent(contribution::EPISODES_MAX);
+        let count = batch.episodes.len();
+        ensure!(
+            count >= contribution::EPISODES_MIN,
+            "{count} labels are too few to contribute; it takes {}",
+            contribution::EPISODES_MIN
+        );
+        if let Some(reason) = self.reason_to_wait().await {
+            bail!("{reason}");
+        }
+        let mut job = self.job_for_team(&batch).await;
+        let registry = services.adapters.serving();
+        let (model, head) = (services.adapters.model().clone(), registry.head());
+        let (core, values) = (core.clone(), job.adapter_out.clone());
+        let id = job.id.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            contribution::prepare(&registry, &model, &core, &id, values).map(|files| (files, core))
+        });
+        let (files, core) = prepared.await??;
+        files.give_to(&mut job, head);
+        let report = self.train(&job, &batch, Trigger::Now).await?;
+        let change = files.change(&report, &core)?;
+        Ok(contribution::Learned { change, offers: batch.offers() })
     }
 }
 

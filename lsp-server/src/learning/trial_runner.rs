@@ -36,7 +36,8 @@ pub async fn run(services: Weak<Services>) {
 }
 
 /// Starts a trial of a candidate, unless the holdout check refuses it. The reason of a refusal is
-/// registered with the candidate; the answer is that reason.
+/// registered with the candidate; the answer is that reason. Without trials the candidate serves
+/// once it has passed the check.
 pub async fn try_candidate(
     services: &Services,
     mut candidate: Candidate,
@@ -55,7 +56,13 @@ pub async fn try_candidate(
             candidate.entry.verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
             change.commit(move |registry| registry.refuse(&candidate)).await?;
         }
-        None => change.start_trial(candidate).await?,
+        None if services.settings.current().learning.trial => {
+            change.start_trial(candidate).await?;
+        }
+        None => {
+            let file = candidate.adapter.clone();
+            change.swap(version, file, move |registry| registry.promote(&candidate)).await?;
+        }
     }
     Ok(refusal)
 }

@@ -3,6 +3,7 @@
 //! them are withdrawn. Retention removes old events in the same way.
 
 use crate::adapters::registry::Registry;
+use crate::adapters::team::TeamFiles;
 use crate::addresses;
 use anyhow::Result;
 use feedback::event::{AdapterVersion, Event, EventKind, OfferId};
@@ -51,6 +52,9 @@ pub struct Forgotten {
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapters_left: Option<String>,
+    /// What contributions to a team's adapter have learned from the offers, and what can be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
 }
 
 impl Forgotten {
@@ -104,7 +108,15 @@ impl OffersToForget {
         let serves = registry.active_without(&adapters, base_sha256);
         let adapters_left = self.adapters_left(registry);
         let offers = self.offers.len();
-        Forgotten { events: self.events, offers, adapters, serves, adapters_left }
+        let team = match self.scope {
+            Scope::Before { .. } => None,
+            _ => TeamFiles::beside(registry.folder()).note(&self.offers, self.is_everything()),
+        };
+        Forgotten { events: self.events, offers, adapters, serves, adapters_left, team }
+    }
+
+    fn is_everything(&self) -> bool {
+        self.scope == Scope::All
     }
 
     /// The note about adapters that are left because the registry cannot be read. It does not say
@@ -136,6 +148,10 @@ impl OffersToForget {
     /// registry that cannot be read does not prevent forgetting; its adapters are left, as the plan
     /// says.
     pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {
+        if self.scope.is_by_user() {
+            let team = TeamFiles::beside(registry.folder());
+            team.forget(&self.offers, self.is_everything())?;
+        }
         match self.scope {
             _ if registry.read_only_reason().is_some() => Ok(()),
             Scope::Before { .. } => Ok(()),

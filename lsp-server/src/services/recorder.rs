@@ -369,6 +369,12 @@ impl Recorder {
         self.state.lock().fold.replay(limit)
     }
 
+    /// The freshest labelled episodes, whether an update has learned from them or not. They wait
+    /// for an update all the same.
+    pub fn recent(&self, limit: usize) -> Batch {
+        self.state.lock().fold.recent(limit)
+    }
+
     /// These episodes without the held-out references, which the holdout check needs.
     pub fn to_learn(&self, mut episodes: Vec<Episode>) -> Vec<Episode> {
         let state = self.state.lock();

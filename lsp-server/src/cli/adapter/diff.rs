@@ -119,6 +119,7 @@ mod tests {
             architecture: "qwen2".into(),
             base_sha256: String::new(),
             rank: 1,
+            shared_rank: 0,
             alpha: 1.0,
             invocation: vec![],
             pairs: ["blk.0.attn_q.weight", "blk.1.attn_q.weight", "blk.0.ffn_up.weight"]

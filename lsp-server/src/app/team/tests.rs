@@ -1,0 +1,120 @@
+use super::*;
+use models::team::frame::FrameMap;
+
+fn frame() -> Frame {
+    let map = |name: &str, rows_out, rows_in| FrameMap { name: name.into(), rows_out, rows_in };
+    Frame {
+        base_sha256: "base".into(),
+        architecture: "llama".into(),
+        maps: vec![map("blk.0.attn_q.weight", 24, 40), map("blk.0.ffn_down.weight", 40, 64)],
+    }
+}
+
+fn core(frame: &Frame, version: u64) -> Core {
+    let number = |i: i32| (i * 31 % 61 - 30) * version as i32;
+    Core::new(frame, version, (0..frame.numbers() as i32).map(number).collect()).unwrap()
+}
+
+fn digits(bytes: &[u8]) -> String {
+    hex(bytes)
+}
+
+/// The message of version `to`, by a chain from version `from`.
+fn message(frame: &Frame, from: u64, to: u64) -> VersionMessage {
+    let chain = (from..to).map(|version| Link {
+        version: version + 1,
+        delta: digits(
+            &delta::encode(frame, &core(frame, version), &core(frame, version + 1)).unwrap(),
+        ),
+    });
+    VersionMessage {
+        format: TEAM_FORMAT,
+        frame: digits(&frame.sha256()),
+        version: to,
+        core: digits(&core(frame, to).sha256(frame)),
+        from,
+        chain: chain.collect(),
+    }
+}
+
+#[test]
+fn a_chain_from_here_and_the_whole_lead_to_the_same_version() {
+    let frame = frame();
+    assert_eq!(core(&frame, 0), Core::zero(&frame));
+    let here = core(&frame, 2);
+    assert_eq!(follow(&frame, &here, &message(&frame, 2, 5)).unwrap(), core(&frame, 5));
+    let whole = delta::encode(&frame, &Core::zero(&frame), &core(&frame, 5)).unwrap();
+    let mut message = message(&frame, 0, 5);
+    message.chain = vec![Link { version: 5, delta: digits(&whole) }];
+    assert_eq!(follow(&frame, &here, &message).unwrap(), core(&frame, 5));
+    assert_eq!(
+        follow(&frame, &core(&frame, 5), &message).unwrap(),
+        core(&frame, 5),
+        "here already"
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_reason() {
+    let frame = frame();
+    let here = core(&frame, 2);
+    let refused = |message: &VersionMessage| {
+        format!("{:#}", follow(&frame, &here, message).map(|core| core.version).unwrap_err())
+    };
+    let good = message(&frame, 2, 4);
+    let foreign = VersionMessage { frame: "00".into(), ..good.clone() };
+    assert!(refused(&foreign).contains("another base model"));
+    assert!(refused(&message(&frame, 0, 1)).contains("older than 2"));
+    assert!(refused(&message(&frame, 1, 4)).contains("begin at version 1, here is 2"));
+    let other = VersionMessage { core: "00".into(), ..message(&frame, 0, 2) };
+    assert!(refused(&other).contains("another than the one of this number"));
+    let newer = VersionMessage { format: 2, ..good.clone() };
+    assert!(refused(&newer).contains("format 2"));
+    let mut short = good.clone();
+    short.chain.pop();
+    assert!(refused(&short).contains("do not lead to version 4"));
+    let mut damaged = good.clone();
+    let delta = &mut damaged.chain[1].delta;
+    let last = delta.pop().unwrap();
+    delta.push(if last == '0' { '1' } else { '0' });
+    assert!(refused(&damaged).contains("the delta to version 4"), "{}", refused(&damaged));
+    let mut text = good.clone();
+    text.chain[0].delta = "not hex".into();
+    assert!(refused(&text).contains("hex digits"));
+    let mut disordered = good;
+    disordered.chain.swap(0, 1);
+    assert!(refused(&disordered).contains("version"), "{}", refused(&disordered));
+}
+
+#[test]
+fn the_noise_is_normal() {
+    let mut random = rand::rng();
+    let draws: Vec<f64> = (0..20_000).map(|_| normal(&mut random)).collect();
+    let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+    let variance = draws.iter().map(|draw| draw.powi(2)).sum::<f64>() / draws.len() as f64;
+    assert!(mean.abs() < 0.04 && (variance - 1.0).abs() < 0.06, "{mean}, {variance}");
+    let beyond = draws.iter().filter(|draw| draw.abs() > 1.96).count() as f64;
+    assert!((beyond / draws.len() as f64 - 0.05).abs() < 0.01);
+}
+
+#[test]
+fn a_contribution_is_in_the_ledger_before_it_leaves_and_a_broken_one_never_is() {
+    let home = tempfile::tempdir().unwrap();
+    let files = TeamFiles::beside(&home.path().join("adapters"));
+    let frame = frame();
+    let core = core(&frame, 1);
+    let limits = Limits { max_norm: 0.5, noise: 0.0 };
+    let attempt = |change: Vec<f32>| {
+        let learned = Learned { change, offers: vec!["o1".into()] };
+        record(&files, &frame, &core, learned, limits, |ledger, offers| {
+            ledger.add(Contributed { at_ms: 1, version: 1, offers, forgotten: false }, 0.0, None);
+        })
+    };
+    assert!(attempt(vec![f32::NAN; frame.numbers()]).is_err());
+    assert!(attempt(vec![0.1; 3]).is_err());
+    assert_eq!(files.ledger().unwrap().count(), 0);
+    let made = attempt(vec![1e-5; frame.numbers()]).unwrap();
+    assert_eq!(made.numbers.len(), frame.numbers());
+    assert_eq!(files.ledger().unwrap().contributions[0].offers, ["o1"]);
+    assert!(files.left(&frame).iter().all(|left| *left != 0.0), "rounding left something");
+}

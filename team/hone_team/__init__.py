@@ -1,0 +1,1 @@
+"""Carries what Hone shares within a team, on Flower."""

@@ -1,0 +1,52 @@
+"""`hone-team`: what an administrator does beside `flwr run`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hone_team import core, privacy
+from hone_team.versions import Versions, WrongRound
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="hone-team", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    noise = commands.add_parser("noise", help="the team.noise for an epsilon")
+    noise.add_argument("--epsilon", type=float, required=True)
+    noise.add_argument("--rounds", type=int, required=True)
+    noise.add_argument("--delta", type=float, default=1e-5)
+    show = commands.add_parser("show", help="the versions in a folder")
+    drop = commands.add_parser("drop", help="make a version without what one round added")
+    drop.add_argument("--version", type=int, required=True)
+    for each in (show, drop):
+        each.add_argument("--folder", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    if given.command == "noise":
+        print(f"team.noise = {privacy.noise_for(given.epsilon, given.rounds, given.delta):.4f}")
+        return 0
+    versions = Versions.known(given.folder)
+    if versions is None:
+        print(f"{given.folder}: holds no versions", file=sys.stderr)
+        return 1
+    try:
+        if given.command == "drop":
+            versions.drop(given.version)
+            print(f"version {versions.version} is without what made version {given.version}")
+        else:
+            _show(versions)
+    except WrongRound as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show(versions: Versions) -> None:
+    for number, made in enumerate(versions.rounds, start=1):
+        origin = f"{made['members']} members" if "members" in made else f"without {made['without']}"
+        dropped = ", dropped since" if made.get("dropped") else ""
+        norm = core.norm(versions.core(number))
+        print(f"version {number}: {origin}{dropped}, norm {norm:.3f}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

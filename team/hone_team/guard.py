@@ -1,0 +1,114 @@
+"""What a member checks of secure aggregation before it takes part, and how it packs what it sends.
+
+Flower's SecAgg+ trusts the coordinator to ask the right questions. A coordinator that asks for
+other ones could learn one member's contribution, so a member refuses these:
+
+- a round with fewer members than `team.minimum_members`, or of which a minority could unmask;
+- other ranges than those agreed on, in which values would be cut or rounded;
+- to reveal both secrets of one member, its mask and its key, which together unmask it.
+"""
+
+import numpy as np
+from flwr.app import Context, Message
+from flwr.app.message_type import MessageType
+from flwr.clientapp.typing import ClientAppCallable
+from flwr.common import bytes_to_ndarray, ndarray_to_bytes
+from flwr.common.secure_aggregation.secaggplus_constants import (
+    RECORD_KEY_CONFIGS,
+    RECORD_KEY_STATE,
+    Key,
+    Stage,
+)
+
+from hone_team import protocol
+
+
+class Unsafe(Exception):
+    """The coordinator asks for something that could show one member's contribution."""
+
+
+def check_setup(configs: dict, minimum: int) -> None:
+    members = configs[Key.SAMPLE_NUMBER]
+    if members < max(minimum, 2):
+        raise Unsafe(f"the round has {members} members, {minimum} are the minimum")
+    if configs[Key.SHARE_NUMBER] != members:
+        raise Unsafe("not all members would share keys")
+    if 2 * configs[Key.THRESHOLD] <= members:
+        raise Unsafe("half of the members could unmask another")
+    agreed = {
+        Key.CLIPPING_RANGE: protocol.CLIPPING_RANGE,
+        Key.TARGET_RANGE: protocol.QUANTIZATION_RANGE,
+        Key.MOD_RANGE: protocol.MODULUS_RANGE,
+        Key.MAX_WEIGHT: protocol.MAX_WEIGHT,
+    }
+    for key, value in agreed.items():
+        if configs[key] != value:
+            raise Unsafe(f"{key} is {configs[key]}, {value} was agreed on")
+
+
+def check_keys(configs: dict, minimum: int) -> None:
+    members = sum(1 for key in configs if key != Key.STAGE)
+    if members < max(minimum, 2):
+        raise Unsafe(f"{members} members have sent keys, {minimum} are the minimum")
+
+
+def check_vectors(configs: dict, minimum: int) -> None:
+    # A member gets a message from each of the others.
+    members = len(set(configs[Key.SOURCE_LIST])) + 1
+    if members < max(minimum, 2):
+        raise Unsafe(f"{members} members are left, {minimum} are the minimum")
+
+
+def check_unmask(configs: dict, minimum: int) -> None:
+    active = configs[Key.ACTIVE_NODE_ID_LIST]
+    dead = configs[Key.DEAD_NODE_ID_LIST]
+    if set(active) & set(dead):
+        raise Unsafe("both secrets of one member are asked for")
+    if len(set(active)) != len(active) or len(set(dead)) != len(dead):
+        raise Unsafe("a member is named twice")
+    if len(active) < max(minimum, 2):
+        raise Unsafe(f"the sum is of {len(active)} members, {minimum} are the minimum")
+
+
+_CHECKS = {
+    Stage.SETUP: check_setup,
+    Stage.SHARE_KEYS: check_keys,
+    Stage.COLLECT_MASKED_VECTORS: check_vectors,
+    Stage.UNMASK: check_unmask,
+}
+
+
+def guard_mod(minimum):
+    """A Flower mod that refuses what is unsafe. `minimum()` is the member's own setting."""
+
+    def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+        if message.metadata.message_type == MessageType.TRAIN:
+            records = message.content.config_records
+            if RECORD_KEY_CONFIGS not in records:
+                raise Unsafe("a contribution is asked for without secure aggregation")
+            configs = dict(records[RECORD_KEY_CONFIGS])
+            check = _CHECKS.get(configs.get(Key.STAGE))
+            if check is None:
+                raise Unsafe("an unknown stage of secure aggregation")
+            check(configs, minimum())
+        return call_next(message, context)
+
+    return mod
+
+
+def pack_mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+    """Sends masked numbers, which are below 2^32, in four bytes each instead of eight."""
+    reply = call_next(message, context)
+    records = reply.content.config_records
+    if RECORD_KEY_CONFIGS in records and Key.MASKED_PARAMETERS in records[RECORD_KEY_CONFIGS]:
+        record = records[RECORD_KEY_CONFIGS]
+        vectors = [bytes_to_ndarray(vector) for vector in record[Key.MASKED_PARAMETERS]]
+        packed = [ndarray_to_bytes(vector.astype(np.uint32)) for vector in vectors]
+        record[Key.MASKED_PARAMETERS] = packed
+    return reply
+
+
+def members_of(context: Context) -> int:
+    """How many members have sent keys in the round under way."""
+    state = context.state.config_records[RECORD_KEY_STATE]
+    return len(state["public_keys_dict:K"])

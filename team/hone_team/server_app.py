@@ -1,0 +1,230 @@
+"""The coordinator's side. It sees sums of contributions, never one of them."""
+
+import time
+from dataclasses import dataclass
+from logging import INFO, WARNING
+from pathlib import Path
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.common import FitIns, Parameters, parameters_to_ndarrays
+from flwr.common.logger import log
+from flwr.server import LegacyContext, ServerConfig
+from flwr.server.workflow import SecAggPlusWorkflow
+from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
+from flwr.serverapp import Grid, ServerApp
+
+from hone_team import masks, protocol
+from hone_team.versions import Versions, WrongRound
+
+masks.install()
+app = ServerApp()
+
+_POLL_SECONDS = 2
+
+
+@dataclass
+class Settings:
+    """What `flwr run --run-config` can change; `pyproject.toml` explains each."""
+
+    folder: Path
+    rounds: int
+    minimum: int
+    patience: float
+    pause: float
+    timeout: float
+    max_norm: float
+    coarse: int
+
+    @staticmethod
+    def of(config: dict) -> "Settings":
+        settings = Settings(
+            folder=Path(str(config["folder"])),
+            rounds=int(config["rounds"]),
+            minimum=int(config["minimum"]),
+            patience=float(config["patience"]),
+            pause=float(config["pause"]),
+            timeout=float(config["timeout"]),
+            max_norm=float(config["max-norm"]),
+            coarse=int(config["coarse"]),
+        )
+        if settings.minimum < 2:
+            raise ValueError("minimum: a sum of one member is that member's contribution")
+        if not 0 <= settings.coarse <= 12:
+            raise ValueError("coarse: from 0 to 12")
+        return settings
+
+
+@dataclass
+class Member:
+    """Stands for a node where Flower's workflow asks for a proxy."""
+
+    node_id: int
+
+
+class _NoClients:
+    """Flower's workflow asks how many clients there are, for its log."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def num_available(self) -> int:
+        return self.count
+
+
+class RoundStrategy:
+    """What Flower's workflow asks of a strategy: who takes part, and what becomes of the sum."""
+
+    def __init__(self, members: list[int], config: dict) -> None:
+        self.members = members
+        self.config = config
+        self.total: np.ndarray | None = None
+        self.count = 0
+
+    def configure_fit(self, server_round, parameters, client_manager):
+        fit = FitIns(Parameters([], "numpy.ndarray"), self.config)
+        return [(Member(node), fit) for node in self.members]
+
+    def aggregate_fit(self, server_round, results, failures):
+        # The workflow puts the mean of all into every result. There is no other number in them.
+        if results:
+            mean = parameters_to_ndarrays(results[0][1].parameters)[0]
+            self.count = len(results)
+            self.total = protocol.to_sum(mean, self.count)
+        return None, {}
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    settings = Settings.of(dict(context.run_config))
+    versions = Versions.known(settings.folder)
+    log(INFO, "the newest version is %s", versions.version if versions else 0)
+    for number in range(settings.rounds):
+        if number > 0:
+            time.sleep(settings.pause)
+        versions = run_round(grid, context, versions, settings) or versions
+    if versions is not None:
+        bring_up_to_date(grid, ask(grid, settings), versions, settings)
+
+
+def run_round(
+    grid: Grid, context: Context, versions: Versions | None, settings: Settings
+) -> Versions | None:
+    """One round: who is there, the newest version to all, and the sum of what they learned."""
+    states = wait_for_members(grid, settings)
+    if len(states) < settings.minimum:
+        log(WARNING, "%s members, %s are the minimum; no round", len(states), settings.minimum)
+        return versions
+    if versions is None:
+        first = next(iter(states.values()))
+        versions = Versions(settings.folder, first["frame"], first["numbers"])
+    ready = bring_up_to_date(grid, states, versions, settings)
+    if len(ready) < settings.minimum:
+        log(WARNING, "%s members are up to date; no round", len(ready))
+        return versions
+    strategy = secure_sum(grid, context, ready, versions, settings)
+    if strategy.total is None or strategy.count < settings.minimum:
+        log(WARNING, "too few contributions; version %s stays", versions.version)
+        return versions
+    try:
+        versions.add_round(strategy.total, strategy.count, settings.max_norm, settings.coarse)
+    except WrongRound as error:
+        log(WARNING, "the round is left out: %s", error)
+        return versions
+    log(INFO, "version %s, of %s members", versions.version, strategy.count)
+    return versions
+
+
+def secure_sum(
+    grid: Grid, context: Context, members: list[int], versions: Versions, settings: Settings
+) -> RoundStrategy:
+    """Runs Flower's SecAgg+ on the members' contributions to the newest version."""
+    version = versions.version
+    config = {
+        "frame": versions.frame.hex(),
+        "version": version,
+        "core": versions.checksum(version),
+    }
+    strategy = RoundStrategy(members, config)
+    legacy = LegacyContext(context=context, config=ServerConfig(num_rounds=1), strategy=strategy)
+    legacy.client_manager = _NoClients(len(members))
+    legacy.state.config_records[MAIN_CONFIGS_RECORD] = ConfigRecord(
+        {Key.CURRENT_ROUND: version + 1}
+    )
+    legacy.state.array_records[MAIN_PARAMS_RECORD] = ArrayRecord()
+    workflow = SecAggPlusWorkflow(
+        num_shares=protocol.SHARES,
+        reconstruction_threshold=protocol.THRESHOLD,
+        max_weight=protocol.MAX_WEIGHT,
+        clipping_range=protocol.CLIPPING_RANGE,
+        quantization_range=protocol.QUANTIZATION_RANGE,
+        modulus_range=protocol.MODULUS_RANGE,
+        timeout=settings.timeout,
+    )
+    workflow(grid, legacy)
+    return strategy
+
+
+def wait_for_members(grid: Grid, settings: Settings) -> dict[int, dict]:
+    """The states of the members, once there are enough or nobody waits any longer."""
+    until = time.monotonic() + settings.patience
+    while True:
+        states = ask(grid, settings) if len(list(grid.get_node_ids())) >= settings.minimum else {}
+        if len(states) >= settings.minimum or time.monotonic() > until:
+            return states
+        time.sleep(_POLL_SECONDS)
+
+
+def ask(grid: Grid, settings: Settings) -> dict[int, dict]:
+    """Which version each member has."""
+    nodes = list(grid.get_node_ids())
+    content = RecordDict({protocol.ASK: ConfigRecord({"ask": "version"})})
+    messages = [Message(content, dst_node_id=node, message_type="query") for node in nodes]
+    states = {}
+    for reply in grid.send_and_receive(messages, timeout=settings.timeout):
+        if reply.has_error():
+            log(WARNING, "a member gives no answer: %s", reply.error.reason)
+            continue
+        states[reply.metadata.src_node_id] = dict(reply.content.config_records[protocol.STATE])
+    return states
+
+
+def bring_up_to_date(
+    grid: Grid, states: dict[int, dict], versions: Versions, settings: Settings
+) -> list[int]:
+    """Sends the newest version to those that lack it; answers who has it then."""
+    newest = versions.version
+    ready, messages = [], []
+    for node, state in states.items():
+        if state["frame"] != versions.frame.hex():
+            log(WARNING, "a member has another base model and is left out")
+        elif (state["version"], state["core"]) == (newest, versions.checksum(newest)):
+            ready.append(node)
+        else:
+            messages.append(version_message(node, state, versions))
+    for reply in grid.send_and_receive(messages, timeout=settings.timeout) if messages else []:
+        if reply.has_error():
+            log(WARNING, "a member does not take version %s: %s", newest, reply.error.reason)
+        elif reply.content.config_records[protocol.STATE]["version"] == newest:
+            ready.append(reply.metadata.src_node_id)
+    return ready
+
+
+def version_message(node: int, state: dict, versions: Versions) -> Message:
+    held = int(state["version"])
+    if held > versions.version or state["core"] != versions.checksum(held):
+        # It holds something that this coordinator has not made.
+        held = 0
+    start, numbers, deltas = versions.chain(held)
+    record = ConfigRecord(
+        {
+            "frame": versions.frame.hex(),
+            "version": versions.version,
+            "core": versions.checksum(versions.version),
+            "from": start,
+            "versions": numbers,
+            "deltas": deltas,
+        }
+    )
+    content = RecordDict({protocol.VERSION: record})
+    return Message(content, dst_node_id=node, message_type="evaluate")

@@ -1,0 +1,325 @@
+"""Two members, two rounds, with the real Flower, the real Hone and a real model, over loopback.
+
+It needs HONE_BIN (the program `hone`) and HONE_TEST_MODELS (a folder with SmolLM2), as
+`cargo xtask test` sets them, and is skipped without them.
+"""
+
+import base64
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from hone_team import core
+from tests.editor import Editor
+from tests.relay import Relay
+
+TEAM = Path(__file__).parents[1]
+HONE = os.environ.get("HONE_BIN")
+MODELS = os.environ.get("HONE_TEST_MODELS")
+MEMBERS = 2
+ROUNDS = 2
+PATIENCE = 600
+# What a contribution may take beside four bytes for each number. With it, the 43,008 numbers of the
+# default model stay below 200 KB.
+OTHER_BYTES_MAX = 8_000
+# Requests with less than this are keys, states and Flower's questions for work, which it asks every
+# few seconds. How many there are depends on how long the rounds take.
+SMALL_BYTES = 50_000
+
+CONFIG = """\
+model.name = "smollm2-135m"
+model.threads = 1
+completion.max_tokens = 8
+completion.budget_ms = 120000
+completion.min_probability = 0
+completion.context_chars = 0
+gate.enabled = false
+learning.batch_episodes = 500
+learning.on_battery = true
+team.minimum_members = 2
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@unittest.skipUnless(HONE and MODELS, "HONE_BIN and HONE_TEST_MODELS are not set")
+class Team(unittest.TestCase):
+    def setUp(self):
+        # A socket's path has a limit of about 100 bytes.
+        self.folder = Path(tempfile.mkdtemp(prefix="ht"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.started: list[subprocess.Popen] = []
+        self.addCleanup(self.stop_all)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "FLWR_HOME": str(self.folder / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "HONE_BIN": HONE,
+        }
+
+    def stop_all(self):
+        for process in reversed(self.started):
+            process.terminate()
+        for process in self.started:
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        # Flower's programs start others, which outlive them. They know this folder.
+        own = f"FLWR_HOME={self.environment['FLWR_HOME']}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                if own in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+            except OSError:
+                continue
+
+    def start(self, name: str, command: list[str], **environment: str) -> None:
+        log = open(self.folder / f"{name}.log", "wb")
+        self.addCleanup(log.close)
+        self.started.append(
+            subprocess.Popen(
+                command,
+                env={**self.environment, **environment},
+                stdout=log,
+                stderr=log,
+            )
+        )
+
+    def hone(self, home: Path, *arguments: str, text: str = "") -> str:
+        done = subprocess.run(
+            [HONE, *arguments],
+            env={**os.environ, "HONE_HOME": str(home)},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, f"hone {arguments}: {done.stderr}")
+        return done.stdout
+
+    def status(self, home: Path) -> dict:
+        return json.loads(self.hone(home, "team", "status", "--json"))
+
+    def member(self, number: int, canary: str) -> tuple[Path, Editor]:
+        """A home with a daemon that has recorded ten verdicts on code that holds the canary."""
+        home = self.folder / f"m{number}"
+        (home / "models").mkdir(parents=True)
+        for file in Path(MODELS).iterdir():
+            if "SmolLM2" in file.name and file.is_file():
+                if file.name.endswith(".json"):
+                    shutil.copy(file, home / "models")
+                else:
+                    os.symlink(file.resolve(), home / "models" / file.name)
+        (home / "config.toml").write_text(CONFIG)
+        self.hone(home, "team", "join", "127.0.0.1:9")
+        editor = Editor(HONE, home)
+        self.addCleanup(subprocess.run, [HONE, "stop"], env={**os.environ, "HONE_HOME": str(home)},
+                        capture_output=True, check=False)
+        judged = 0
+        for case in range(16):
+            text = f"# Monday, Tuesday, Wednesday, {canary}\nnames = ['Monday', 'Tuesday', {case}, "
+            judged += editor.judge(f"file:///{canary}/{case}.py", text, case % 2 == 0)
+            if judged == 10:
+                break
+        self.assertGreaterEqual(judged, 8)
+        return home, editor
+
+    def wait_for(self, what: str, reached) -> None:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            if reached():
+                return
+            time.sleep(0.5)
+        logs = {log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")}
+        self.fail(f"{what}: {logs}")
+
+    def test_a_team_sharpens_together_and_no_code_leaves(self):
+        canaries = [f"canary{secrets.token_hex(8)}" for _ in range(MEMBERS)]
+        members = [self.member(number, canary) for number, canary in enumerate(canaries)]
+        port = free_port()
+        self.start("superlink", [
+            "flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(port),
+            "--disable-runtime-dependency-installation",
+        ])
+        self.wait_for("the SuperLink listens", lambda: self.listens(port))
+        relays = [Relay(port) for _ in members]
+        for number, ((home, _), relay) in enumerate(zip(members, relays, strict=True)):
+            self.addCleanup(relay.close)
+            self.start(
+                f"supernode{number}",
+                [
+                    "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{relay.port}",
+                    "--host", "127.0.0.1", "--port", str(free_port()),
+                ],
+                HONE_HOME=str(home),
+            )
+        versions = self.folder / "versions"
+        self.run_app(port, versions)
+        state = versions / "state.json"
+        self.wait_for(
+            "two versions are made",
+            lambda: state.exists() and len(json.loads(state.read_text())["rounds"]) == ROUNDS,
+        )
+        self.wait_for(
+            "the members have the last one",
+            lambda: all(self.status(home)["version"] == ROUNDS for home, _ in members),
+        )
+        self.check_members(members)
+        self.check_bytes(members, relays)
+        self.check_canaries(canaries, members, relays, versions)
+        self.check_hostile(*members[1])
+        self.check_forgetting(*members[0])
+
+    @staticmethod
+    def listens(port: int) -> bool:
+        with socket.socket() as attempt:
+            return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+    def run_app(self, port: int, versions: Path) -> None:
+        flower = self.folder / "flower"
+        flower.mkdir(exist_ok=True)
+        (flower / "config.toml").write_text(
+            '[superlink]\ndefault = "test"\n\n'
+            f'[superlink.test]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
+        )
+        config = (
+            f'folder="{versions}" rounds={ROUNDS} minimum={MEMBERS} patience=120 pause=0 timeout=200'
+        )
+        done = subprocess.run(
+            ["flwr", "run", str(TEAM), "test", "--run-config", config],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def check_members(self, members) -> None:
+        statuses = [self.status(home) for home, _ in members]
+        self.assertEqual(len({status["core"] for status in statuses}), 1)
+        for (home, editor), status in zip(members, statuses, strict=True):
+            self.assertEqual(status["contributions"], ROUNDS)
+            self.assertIn(status["received"]["outcome"], ["trial", "refused", "serves"])
+            adapters = json.loads(self.hone(home, "adapter", "list", "--json"))["adapters"]
+            self.assertTrue([each for each in adapters if each["report"]["job"].startswith("team")])
+            # Completions go on.
+            self.assertTrue(editor.judge("file:///after.py", "one = 1\ntwo = 2\nthree = ", True))
+
+    def check_bytes(self, members, relays) -> None:
+        numbers = self.status(members[0][0])["numbers"]
+        for relay in relays:
+            lengths = re.findall(rb"content-length: *(\d+)", bytes(relay.sent).lower())
+            large = [int(length) for length in lengths if int(length) > SMALL_BYTES]
+            print(
+                f"{numbers} numbers; contributions of {large} bytes; {len(relay.sent)} bytes sent in "
+                f"all, {len(relay.returned)} received",
+                file=sys.stderr,
+            )
+            self.assertEqual(len(large), ROUNDS)
+            for length in large:
+                self.assertGreater(length, 4 * numbers)
+                self.assertLess(length, 4 * numbers + OTHER_BYTES_MAX)
+        self.assertLess(4 * 43_008 + OTHER_BYTES_MAX, 200_000)
+
+    def check_canaries(self, canaries, members, relays, versions) -> None:
+        frame = self.status(members[0][0])["frame"]
+        # What is known to be sent is found, so a canary would be found too.
+        for relay in relays:
+            self.assertIn(frame.encode(), relay.sent)
+            self.assertIn(frame.encode(), relay.returned)
+            self.assertNotIn(b"content-encoding", bytes(relay.sent).lower())
+        kept = [path for path in versions.rglob("*") if path.is_file()]
+        kept += list(self.folder.glob("*.log"))
+        seen = [bytes(relay.sent + relay.returned) for relay in relays]
+        seen += [path.read_bytes() for path in kept]
+        for canary in canaries:
+            for form in [
+                canary.encode(),
+                canary.encode("utf-16-le"),
+                canary.encode().hex().encode(),
+                base64.b64encode(canary.encode())[:-4],
+            ]:
+                self.assertFalse([part for part in seen if form in part])
+        # Nor the ids of offers, which the events have.
+        for home, _ in members:
+            events = self.hone(home, "events", "--json", "--with-code")
+            self.assertTrue(any(canary in events for canary in canaries))
+            offers = {json.loads(line).get("id") for line in events.splitlines()} - {None}
+            self.assertFalse([id for id in offers for part in seen if id.encode() in part])
+
+    def check_hostile(self, home: Path, editor: Editor) -> None:
+        """A coordinator that sends what ruins the model, within every limit of form and norm."""
+        status = self.status(home)
+        frame, count = bytes.fromhex(status["frame"]), status["numbers"]
+        zeros = np.zeros(count, dtype=np.int32)
+        noise = np.random.default_rng(3).normal(size=count)
+        numbers = np.rint(noise / np.linalg.norm(noise) * 60 * 32768).astype(np.int32)
+
+        def message(version: int, numbers: np.ndarray) -> str:
+            delta = core.encode(frame, zeros, numbers).hex()
+            return json.dumps({
+                "format": 1,
+                "frame": status["frame"],
+                "version": version,
+                "core": core.checksum(frame, numbers).hex(),
+                "from": 0,
+                "chain": [{"version": version, "delta": delta}],
+            })
+
+        def refused(text: str) -> str:
+            done = subprocess.run(
+                [HONE, "team", "receive", "--json"],
+                env={**os.environ, "HONE_HOME": str(home)},
+                input=text,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            return done.stderr
+
+        # More than so many rounds can give.
+        self.assertIn("the norm", refused(message(ROUNDS + 1, numbers)))
+        self.assertIn("older than", refused(message(1, numbers // 100)))
+        foreign = message(100, numbers).replace(status["frame"], "00" * 32)
+        self.assertIn("another base model", refused(foreign))
+        serving = json.loads(self.hone(home, "adapter", "list", "--json"))["active"]
+        received = json.loads(
+            self.hone(home, "team", "receive", "--json", text=message(100, numbers))
+        )
+        self.assertEqual(received["outcome"], "refused", received)
+        self.assertIn("regression suite", received["reason"])
+        after = json.loads(self.hone(home, "adapter", "list", "--json"))["active"]
+        self.assertEqual(after, serving)
+        self.assertTrue(editor.judge("file:///still.py", "one = 1\ntwo = 2\nthree = ", True))
+
+    def check_forgetting(self, home: Path, editor: Editor) -> None:
+        told = self.hone(home, "forget", "--all", "--yes")
+        self.assertIn("contribution(s) to the team's adapter", told)
+        ledger = json.loads((home / "team" / "ledger.json").read_text())
+        self.assertTrue(all(made["forgotten"] for made in ledger["contributions"]))
+        self.assertEqual(self.status(home)["version"], ROUNDS, "the shared part stays")
+        self.hone(home, "team", "leave")
+        self.assertIsNone(self.status(home)["address"])
+
+
+if __name__ == "__main__":
+    unittest.main()

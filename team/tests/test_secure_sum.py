@@ -1,0 +1,178 @@
+"""Whole rounds with Flower's SecAgg+, between the real apps and without a network."""
+
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Context, RecordDict
+from flwr.common import bytes_to_ndarray
+from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key, Stage
+
+from hone_team import server_app
+from hone_team.server_app import Settings
+from tests.members import NUMBERS, FakeHone, LocalGrid
+
+
+class SecureSums(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.random = np.random.default_rng(7)
+
+    def learned(self, size: int = 1200) -> np.ndarray:
+        return self.random.integers(-size, size, NUMBERS).astype(np.int16)
+
+    def round(self, grid: LocalGrid, versions=None, **changes):
+        settings = {
+            "folder": self.folder,
+            "rounds": 1,
+            "minimum": 3,
+            "patience": 0.0,
+            "pause": 0.0,
+            "timeout": 10.0,
+            "max_norm": 1.0,
+            "coarse": 0,
+        }
+        context = Context(1, 0, {}, RecordDict(), {})
+        return server_app.run_round(grid, context, versions, Settings(**{**settings, **changes}))
+
+    def masked(self, grid: LocalGrid) -> list[np.ndarray]:
+        """The vectors that members have sent to the coordinator."""
+        found = []
+        for reply in grid.replies:
+            if reply.has_error() or RECORD_KEY_CONFIGS not in reply.content.config_records:
+                continue
+            record = reply.content.config_records[RECORD_KEY_CONFIGS]
+            if Key.MASKED_PARAMETERS in record:
+                found.append(bytes_to_ndarray(record[Key.MASKED_PARAMETERS][1]))
+        return found
+
+    def test_the_sum_is_exact_and_the_mean_becomes_the_next_version(self):
+        hones = [FakeHone(self.learned()) for _ in range(4)]
+        versions = self.round(LocalGrid(hones))
+        mean = sum(hone.learned.astype(float) for hone in hones) / 4
+        self.assertEqual(versions.version, 1)
+        self.assertLessEqual(np.abs(versions.core(1) - mean).max(), 0.5)
+        self.assertEqual([hone.asked for hone in hones], [[(4, None)]] * 4)
+
+    def test_the_coordinator_sees_no_members_contribution(self):
+        hones = [FakeHone(self.learned()) for _ in range(3)]
+        grid = LocalGrid(hones)
+        versions = self.round(grid)
+        masked = self.masked(grid)
+        self.assertEqual(len(masked), 3)
+        for vector in masked:
+            self.assertEqual(vector.dtype, np.uint32, "four bytes a number")
+            # Uniform numbers below 2^32 have this mean and this deviation.
+            self.assertAlmostEqual(vector.mean() / 2**32, 0.5, delta=0.1)
+            self.assertAlmostEqual(vector.std() / 2**32, 12**-0.5, delta=0.05)
+            for hone in hones:
+                plain = (hone.learned.astype(np.int64) + 32768).astype(np.float64)
+                self.assertLess(abs(np.corrcoef(plain, vector.astype(float))[0, 1]), 0.25)
+        # Nothing else is in any reply: keys, shares of secrets, and which version is there.
+        keys = {Key.PUBLIC_KEY_1, Key.PUBLIC_KEY_2, Key.DESTINATION_LIST, Key.CIPHERTEXT_LIST}
+        shares = {Key.NODE_ID_LIST, Key.SHARE_LIST, Key.MASKED_PARAMETERS}
+        state = {"frame", "numbers", "version", "core", "code", "message"}
+        for reply in grid.replies:
+            self.assertFalse([each for each in reply.content.array_records.values() if each])
+            for record in reply.content.config_records.values():
+                self.assertLessEqual(set(record), keys | shares | state)
+        # The same contributions give other vectors in another round.
+        again = LocalGrid(hones)
+        self.round(again, versions)
+        for before, after in zip(masked, self.masked(again), strict=True):
+            self.assertLess((before == after).mean(), 0.01)
+
+    def test_a_member_that_fails_is_left_out_and_the_rest_is_summed(self):
+        hones = [FakeHone(self.learned()) for _ in range(4)] + [FakeHone(None)]
+        versions = self.round(LocalGrid(hones))
+        mean = sum(hone.learned.astype(float) for hone in hones[:4]) / 4
+        self.assertEqual(versions.rounds[0]["members"], 4)
+        self.assertLessEqual(np.abs(versions.core(1) - mean).max(), 0.5)
+
+    def test_fewer_than_the_minimum_are_refused_by_coordinator_and_members(self):
+        few = [FakeHone(self.learned(), minimum=2) for _ in range(2)]
+        self.assertIsNone(self.round(LocalGrid(few)))
+        self.assertEqual([hone.asked for hone in few], [[], []])
+        # A coordinator that wants two does not get what members give to three.
+        strict = [FakeHone(self.learned(), minimum=3) for _ in range(2)]
+        self.assertEqual(self.round(LocalGrid(strict), minimum=2).version, 0)
+        self.assertEqual([hone.asked for hone in strict], [[], []])
+        # Too many fail in the middle: nothing is decoded.
+        hones = [FakeHone(self.learned()) for _ in range(2)] + [FakeHone(None)]
+        self.assertEqual(self.round(LocalGrid(hones)).version, 0)
+
+    def test_a_foreign_base_and_an_old_version_are_left_out_or_brought_up_to_date(self):
+        hones = [FakeHone(self.learned()) for _ in range(4)]
+        versions = self.round(LocalGrid(hones))
+        foreign, late = FakeHone(self.learned()), FakeHone(self.learned())
+        foreign.frame = "99" * 32
+        grid = LocalGrid([*hones, late, foreign])
+        versions = self.round(grid, versions)
+        self.assertEqual(versions.version, 2)
+        self.assertEqual(versions.rounds[1]["members"], 5)
+        self.assertEqual(foreign.asked + foreign.received, [])
+        self.assertEqual([message["version"] for message in late.received], [1])
+        self.assertEqual([message["from"] for message in late.received], [0])
+
+    def test_a_member_with_noise_says_what_it_will_have_spent(self):
+        hones = [FakeHone(self.learned(), noise=8.0) for _ in range(3)]
+        versions = self.round(LocalGrid(hones))
+        self.round(LocalGrid(hones), versions)
+        spent = [epsilon for _, epsilon in hones[0].asked]
+        self.assertTrue(0 < spent[0] < spent[1] < 2, spent)
+
+    def test_sums_that_are_too_large_are_left_out(self):
+        hones = [FakeHone(self.learned(30_000)) for _ in range(3)]
+        self.assertEqual(self.round(LocalGrid(hones)).version, 0)
+
+    def hostile(self, stage: str, change) -> tuple[LocalGrid, list[FakeHone]]:
+        """A round of a coordinator that changes what it asks at a stage."""
+        hones = [FakeHone(self.learned()) for _ in range(3)]
+        grid = LocalGrid(hones)
+
+        def tamper(message):
+            records = message.content.config_records
+            if RECORD_KEY_CONFIGS in records:
+                configs = records[RECORD_KEY_CONFIGS]
+                if configs[Key.STAGE] == stage:
+                    change(configs)
+
+        grid.tamper = tamper
+        self.assertEqual(self.round(grid).version, 0)
+        errors = " ".join(reply.error.reason for reply in grid.replies if reply.has_error())
+        self.assertIn("Unsafe", errors)
+        return grid, hones
+
+    def test_a_hostile_coordinator_is_refused(self):
+        def ask_for_both(configs):
+            configs[Key.DEAD_NODE_ID_LIST] = list(configs[Key.ACTIVE_NODE_ID_LIST])
+
+        grid, _ = self.hostile(Stage.UNMASK, ask_for_both)
+        self.assertEqual(len(self.masked(grid)), 3, "sent, and never unmasked")
+
+        def one_alone(configs):
+            configs[Key.ACTIVE_NODE_ID_LIST] = configs[Key.ACTIVE_NODE_ID_LIST][:1]
+
+        self.hostile(Stage.UNMASK, one_alone)
+
+        for key, value in [
+            (Key.SAMPLE_NUMBER, 1),
+            (Key.THRESHOLD, 1),
+            (Key.SHARE_NUMBER, 2),
+            (Key.CLIPPING_RANGE, 0.001),
+            (Key.TARGET_RANGE, 4),
+            (Key.MOD_RANGE, 1 << 20),
+            (Key.MAX_WEIGHT, 1000.0),
+        ]:
+            with self.subTest(key=key):
+                _, hones = self.hostile(
+                    Stage.SETUP, lambda configs, key=key, value=value: configs.update({key: value})
+                )
+                self.assertEqual([hone.asked for hone in hones], [[], [], []])
+
+
+if __name__ == "__main__":
+    unittest.main()
