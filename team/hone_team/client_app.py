@@ -1,4 +1,4 @@
-"""The member's side. It asks the local Hone for a contribution, and hands it the team's versions."""
+"""The member's side: it asks the local Hone for contributions, and hands it the team's versions."""
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict

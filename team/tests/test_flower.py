@@ -148,7 +148,9 @@ class Team(unittest.TestCase):
             if reached():
                 return
             time.sleep(0.5)
-        logs = {log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")}
+        logs = {
+            log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")
+        }
         self.fail(f"{what}: {logs}")
 
     def test_a_team_sharpens_together_and_no_code_leaves(self):
@@ -201,7 +203,8 @@ class Team(unittest.TestCase):
             f'[superlink.test]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
         )
         config = (
-            f'folder="{versions}" rounds={ROUNDS} minimum={MEMBERS} patience=120 pause=0 timeout=200'
+            f'folder="{versions}" rounds={ROUNDS} minimum={MEMBERS} '
+            "patience=120 pause=0 timeout=200"
         )
         done = subprocess.run(
             ["flwr", "run", str(TEAM), "test", "--run-config", config],
@@ -229,8 +232,8 @@ class Team(unittest.TestCase):
             lengths = re.findall(rb"content-length: *(\d+)", bytes(relay.sent).lower())
             large = [int(length) for length in lengths if int(length) > SMALL_BYTES]
             print(
-                f"{numbers} numbers; contributions of {large} bytes; {len(relay.sent)} bytes sent in "
-                f"all, {len(relay.returned)} received",
+                f"{numbers} numbers; contributions of {large} bytes; "
+                f"{len(relay.sent)} bytes sent in all, {len(relay.returned)} received",
                 file=sys.stderr,
             )
             self.assertEqual(len(large), ROUNDS)
