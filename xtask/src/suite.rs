@@ -1,6 +1,6 @@
-//! `cargo xtask test`: exactly what CI runs. Two sequences of steps run side by side. One compiles
-//! and tests the Rust code, which keeps all cores busy. The other fetches tools and drives
-//! editors, and mostly waits.
+//! `cargo xtask test`: exactly what CI runs. Sequences of steps run side by side. One compiles and
+//! tests the Rust code, which keeps all cores busy. The others fetch tools, drive editors and let a
+//! team learn, and mostly wait.
 
 use crate::docs;
 use crate::editors::{self, Tools};
@@ -65,11 +65,13 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) ->
         (prepared, built) => return step::both(prepared.map(drop), built.map(drop)),
     };
     thread::scope(|scope| {
-        let beside = steps.beside();
+        let (beside, mut for_team) = (steps.beside(), steps.beside());
         let (tools, models) = (&tools, &models);
         let stories = scope.spawn(move || stories(workspace, arguments, beside, tools, models));
+        // It waits for Flower most of the time.
+        let team = scope.spawn(move || team::test(workspace, &mut for_team, models));
         let tested = test(workspace, steps, models);
-        step::both(tested, join(stories))
+        step::both(tested, step::both(join(stories), join(team)))
     })
 }
 
@@ -131,7 +133,6 @@ fn stories(
 ) -> Result<()> {
     docs::check_generated(workspace, &mut steps)?;
     editors::settings(workspace, tools, &mut steps)?;
-    team::test(workspace, &mut steps, models)?;
     if !arguments.no_editors {
         editors::stories(workspace, tools, &mut steps, models)?;
     }

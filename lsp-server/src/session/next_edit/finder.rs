@@ -57,11 +57,7 @@ impl Finder {
         let Some(first) = documents.first() else { return Err(Nothing::NoPlace) };
         let cursor = first.text.char_to_byte(cursor.min(first.text.len_chars()));
         self.read(&documents);
-        let file = |document: &OpenDocument| {
-            let (name, text) = self.texts.get_key_value(&document.uri)?;
-            Some(File { name, text: &text.1, language: Language::named(&document.language) })
-        };
-        let files: Vec<File> = documents.iter().filter_map(file).collect();
+        let files = self.files(&documents);
         self.edits.find_for(&rules, &Query { files: &files, cursor, count })
     }
 
@@ -81,11 +77,7 @@ impl Finder {
             return None;
         }
         self.read(documents);
-        let file = |document: &OpenDocument| {
-            let (name, text) = self.texts.get_key_value(&document.uri)?;
-            Some(File { name, text: &text.1, language: Language::named(&document.language) })
-        };
-        let open: Vec<File> = documents.iter().filter_map(file).collect();
+        let open = self.files(documents);
         unopened.filter(|(_, text)| needles.is_match(text)).find_map(|(name, text)| {
             let one = File { name: &name, text: &text, language };
             let files: Vec<File> = open.iter().copied().chain([one]).collect();
@@ -95,6 +87,15 @@ impl Finder {
             let edit = found.into_iter().find(|edit| *edit.file == *name)?;
             Some((name.clone(), edit.line))
         })
+    }
+
+    /// The documents that were read, in the same order.
+    fn files(&self, documents: &[OpenDocument]) -> Vec<File<'_>> {
+        let file = |document: &OpenDocument| {
+            let (name, text) = self.texts.get_key_value(&document.uri)?;
+            Some(File { name, text: &text.1, language: Language::named(&document.language) })
+        };
+        documents.iter().filter_map(file).collect()
     }
 
     fn read(&mut self, documents: &[OpenDocument]) {
