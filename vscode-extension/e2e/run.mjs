@@ -14,7 +14,7 @@ import { CodeServer, makeProposedApiGateable } from './codeserver.mjs';
 import { Hone } from './hone.mjs';
 import { latency } from './latency.mjs';
 import { ROOT, folders, packaged, removed, required } from './setup.mjs';
-import { FILES, everyLabelOnce, lastStories, noCode, stories } from './stories.mjs';
+import { FILES, everyLabelOnce, gatedStories, noCode, stories } from './stories.mjs';
 import { BlankWindow, Window, openBrowser } from './window.mjs';
 
 const SELF = fileURLToPath(import.meta.url);
@@ -116,7 +116,8 @@ async function inWindow(at, server, run) {
  */
 function chosenStories(at) {
     if (chosenStory === LATENCY) return { [LATENCY]: () => latency(at.window, at.hone) };
-    const all = Object.entries({ ...stories, ...lastStories });
+    const isPlayed = !at.proposedApi || chosenStory !== undefined;
+    const all = Object.entries({ ...stories, ...(isPlayed ? gatedStories : {}) });
     return Object.fromEntries(all.filter(([name]) => !chosenStory || name.match(chosenStory)));
 }
 

@@ -353,9 +353,6 @@ export const stories = {
         await eventually('one session', () => at.hone.status().daemon.sessions === 1);
     },
 
-    ...manners.stories,
-    ...neighbours.stories,
-
     async 'the doctor finds nothing wrong'(at) {
         await at.window.command('Hone: Doctor');
         const frame = await at.window.webview('Socket');
@@ -364,12 +361,17 @@ export const stories = {
         const labels = await frame.locator('tr', { hasText: 'Labels' }).innerText();
         assert.equal(labels.includes('proposed API'), at.proposedApi);
     },
-
-    ...nextEdit.stories,
 };
 
-/** These come after all others, because learning loads the machine. */
-export const lastStories = {
+/**
+ * These do not depend on the proposed API, so they are played without it alone. Learning comes
+ * last, because it loads the machine.
+ */
+export const gatedStories = {
+    ...manners.stories,
+    ...neighbours.stories,
+    ...nextEdit.stories,
+
     async 'learn now makes an adapter, and the status shows it'(at) {
         await at.window.command('Hone: Learn Now');
         await eventually(
