@@ -139,7 +139,7 @@ export class NextEdits implements vscode.Disposable {
         try {
             editor = await vscode.window.showTextDocument(vscode.Uri.file(path));
         } catch {
-            // The file has gone since, and the editor has said so.
+            // The file has gone since. What there is instead is asked for next.
             return;
         }
         const place = editor.document.validatePosition(new vscode.Position(line, 0));
