@@ -409,7 +409,8 @@ local stories = {
       end)
       editor:press('Escape')
       for _, key in ipairs({ 'c', 'f' }) do
-        check.equal(1, #home:offers('forget.rs'))
+        -- After the acceptance more may have been offered, which does not matter here.
+        assert(home:offers('forget.rs')[1], 'the offers are still there')
         editor:type(':Hone forget')
         editor:press('Enter')
         editor:wait_for('(F)orget')
