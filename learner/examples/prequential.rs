@@ -10,6 +10,8 @@
 //! time and shows which settings are worth a rehearsal. The events are those of the adapters
 //! that served; what another adapter would have offered is unknown.
 
+mod scoring;
+
 use anyhow::{Context, ensure};
 use clap::Parser;
 use feedback::episode::{Episode, Fold};
@@ -19,10 +21,10 @@ use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
 use learner::machine::threads::Threads;
+use learner::model::Transformer;
 use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
-use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
 use learner::ppo::batch::{Batch, BatchInputs};
@@ -30,6 +32,7 @@ use learner::ppo::trained_part::TrainedPart;
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
+use scoring::{TokenScores, prompts, score_texts};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -116,12 +119,17 @@ struct Score {
     is_greedy: bool,
 }
 
-/// At this temperature the likeliest token has all of the probability.
-const GREEDY_TEMPERATURE: f64 = 1e-3;
+impl Score {
+    fn of(text: &TokenScores) -> Score {
+        Score {
+            logprob: text.logprobs.iter().sum(),
+            is_greedy: text.is_greedy.iter().all(|is_greedy| *is_greedy),
+        }
+    }
+}
+
 /// The running mean is warmed up: after n updates its decay is at most n / (n + 9).
 const AVERAGE_WARMUP: f64 = 9.0;
-/// The number of texts that are scored at once. Their rows fit into the cache of the CPU.
-const TEXTS_AT_ONCE: usize = 8;
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
@@ -199,15 +207,15 @@ fn run(
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
         if let Ok(batch) = Batch::new(fresh, &[], &inputs(&imitating)) {
-            let kv = prompts(base, &batch, cache, threads)?;
-            let seen = score_texts(base, &batch, &kv, &served, threads)?;
+            let kv = prompts(&base.model, &batch, Some(cache), threads)?;
+            let seen = score(base, &batch, &kv, &served, threads)?;
             scored(&seen);
             texts.extend(seen);
         }
         let end = index * variant.batch;
         let replay = &episodes[end.saturating_sub(variant.replay)..end];
         let Ok(batch) = Batch::new(fresh, replay, &inputs(hyper)) else { continue };
-        let kv = prompts(base, &batch, cache, threads)?;
+        let kv = prompts(&base.model, &batch, Some(cache), threads)?;
         let seed = index as u64 + 1;
         let start = ppo::UpdateStart {
             lora,
@@ -234,58 +242,22 @@ fn run(
     Ok(texts)
 }
 
-fn prompts(
-    base: &Base,
-    batch: &Batch,
-    cache: &mut DiskCache,
-    threads: &Threads,
-) -> anyhow::Result<PromptKv> {
-    let prompts: Vec<&[u32]> = batch.samples.iter().map(|s| s.prompt.as_slice()).collect();
-    PromptKv::compute(&base.model, &prompts, Some(cache), threads, |_| Ok(()))
-}
-
-fn score_texts(
+/// The scores of each text under the base and under the adapter.
+fn score(
     base: &Base,
     batch: &Batch,
     kv: &PromptKv,
     lora: &Lora,
     threads: &Threads,
 ) -> anyhow::Result<Vec<ScoredText>> {
-    let written: Vec<usize> =
-        (0..batch.samples.len()).filter(|&i| batch.samples[i].in_demonstration_loss).collect();
-    let tail = |index: usize, temperature: Option<f64>| {
-        let sample = &batch.samples[index];
-        let mut targets = sample.targets.clone();
-        for target in &mut targets {
-            target.temperature = temperature.unwrap_or(target.temperature);
-        }
-        let tokens = sample.tail.clone();
-        let (past, experts) = (sample.prompt.len(), sample.experts.clone());
-        Tail { place: kv.place(index), past, tokens, targets, experts }
-    };
-    let mut texts = vec![];
-    for few in written.chunks(TEXTS_AT_ONCE) {
-        let scores = |lora| -> anyhow::Result<Vec<Score>> {
-            let logprobs = |temperature| {
-                let tails: Vec<Tail> = few.iter().map(|&index| tail(index, temperature)).collect();
-                threads.run(|| base.model.logprobs(lora, &TailBatch::new(&tails), kv))
-            };
-            let (mut warm, mut cold) =
-                (logprobs(None)?.into_iter(), logprobs(Some(GREEDY_TEMPERATURE))?.into_iter());
-            let found = few.iter().map(|&index| {
-                let targets = batch.samples[index].targets.len();
-                let logprob = warm.by_ref().take(targets).map(f64::from).sum();
-                // All log-probs of this text are taken, because those of the next text follow.
-                let mut cold = cold.by_ref().take(targets).collect::<Vec<f32>>().into_iter();
-                Score { logprob, is_greedy: cold.all(|logprob| logprob > 0.5f32.ln()) }
-            });
-            Ok(found.collect())
-        };
-        for ((&index, base), adapter) in few.iter().zip(scores(None)?).zip(scores(Some(lora))?) {
-            texts.push(ScoredText { tokens: batch.samples[index].targets.len(), base, adapter });
-        }
-    }
-    Ok(texts)
+    let scores = |lora| score_texts(&base.model, batch, kv, lora, threads);
+    let pairs = scores(None)?.into_iter().zip(scores(Some(lora))?);
+    let scored = pairs.map(|(base, adapter)| ScoredText {
+        tokens: batch.samples[base.sample].targets.len(),
+        base: Score::of(&base),
+        adapter: Score::of(&adapter),
+    });
+    Ok(scored.collect())
 }
 
 fn row(texts: &[ScoredText]) -> String {

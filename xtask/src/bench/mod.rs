@@ -82,12 +82,12 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
 
 /// Builds the programs and the examples. The whole workspace is built, because another
 /// selection of packages has other features, which would compile every dependency again.
-fn build(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
+pub fn build(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     steps.run("build", workspace.cargo_build().args(["--bins", "--examples"]))
 }
 
 /// Fetches a model, or the default one; answers its file.
-fn pull(workspace: &Workspace, steps: &mut Steps, name: Option<&str>) -> Result<PathBuf> {
+pub fn pull(workspace: &Workspace, steps: &mut Steps, name: Option<&str>) -> Result<PathBuf> {
     let hone = |command: &str| {
         let mut hone = Process::new(workspace.binary("hone"));
         hone.env("HONE_HOME", home(workspace)).args(["model", command]).args(name);

@@ -2,6 +2,7 @@
 
 pub mod gate;
 pub mod reward;
+pub mod texts;
 pub mod trial;
 
 use crate::paths::Paths;
@@ -19,6 +20,8 @@ pub enum LabCommand {
     /// The log holds what happened, not what it was worth. So a reward can be compared with
     /// the one in use on your own history, before it trains anything.
     Reward(reward::RewardArgs),
+    /// Turn written texts into episodes, as if nothing had been offered where they were written
+    Texts(texts::TextsArgs),
 }
 
 pub async fn run(home: &Paths, command: LabCommand) -> Result<()> {
@@ -26,5 +29,6 @@ pub async fn run(home: &Paths, command: LabCommand) -> Result<()> {
         LabCommand::Gate(args) => gate::run(&args),
         LabCommand::Trial(args) => trial::run(&args),
         LabCommand::Reward(args) => reward::run(home, args).await,
+        LabCommand::Texts(args) => texts::run(&args),
     }
 }
