@@ -43,7 +43,7 @@ struct Draw {
 
 const LEARNED: Draw = Draw { list: "learned", hunks: "160" };
 const CURVE: Draw = Draw { list: "curve", hunks: "30" };
-const RESULT: Draw = Draw { list: "result", hunks: "40" };
+const RESULT: Draw = Draw { list: "result", hunks: "120" };
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = Steps::default();

@@ -3,8 +3,8 @@
 
 use crate::developer::pairs::only_closes;
 use crate::developer::{Editor, PlaceDraws};
-use rand::Rng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 /// A shorter line is typed without a pause inside it.
 const MIN_INSIDE_CHARS: usize = 6;
@@ -13,6 +13,9 @@ const MIN_LEFT_CHARS: usize = 3;
 /// Texts after which people pause to see what comes.
 const PAUSES: &[&str] = &["(", ".", "= ", ", ", ": ", "::"];
 
+/// 2^64 divided by the golden ratio. It puts the seeds of neighbouring lines far apart.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinePlan {
     /// Bytes of the indentation, which the editor inserts.
@@ -20,6 +23,12 @@ pub struct LinePlan {
     /// Where to ask for a completion, as rising byte offsets in the line. The first one is the end
     /// of the indentation.
     pub places: Vec<(usize, PlaceDraws)>,
+}
+
+/// The random numbers of a line of the stream. Each line has its own, so that a stream can be
+/// continued at any line.
+pub fn draws(seed: u64, line: u64) -> StdRng {
+    StdRng::seed_from_u64(seed ^ line.wrapping_mul(SPREAD))
 }
 
 /// Plans one line, given without its ending. A blank line has no places. Neither has a line that
@@ -61,7 +70,6 @@ fn inside_point(line: &str, indent: usize, rng: &mut StdRng) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::SeedableRng;
 
     fn inside(text: &str, seed: u64) -> Option<&str> {
         let plan = of_line(text, Editor::Vscode, &mut StdRng::seed_from_u64(seed));

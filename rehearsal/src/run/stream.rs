@@ -14,8 +14,6 @@ use crate::run::tree::WorkingTree;
 use crate::run::typist::{CompletionAnswer, Typist};
 use crate::run::{ArmResult, RequestEvent, RunEvent, RunSettings, StreamEnd};
 use anyhow::Result;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 use std::collections::HashSet;
 use std::path::Path;
 use std::time::Instant;
@@ -147,9 +145,6 @@ struct Stream<'a, 'o> {
     observe: &'o mut dyn FnMut(RunEvent),
 }
 
-/// 2^64 divided by the golden ratio. It puts the seeds of neighbouring lines far apart.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// Where in the stream a request is made.
 struct RequestPlace<'t> {
     path: &'t str,
@@ -222,15 +217,9 @@ impl Stream<'_, '_> {
         self.settings.per_commit.is_some_and(|most| self.commit.1 >= most)
     }
 
-    /// Each line has its own random numbers, so that a stream can be continued at any line.
-    fn draws(&self) -> StdRng {
-        StdRng::seed_from_u64(self.settings.seed ^ (self.lines as u64).wrapping_mul(SPREAD))
-    }
-
     /// What disturbs the developer at this place. Its random numbers are no line's.
     fn disturbed(&self) -> Disturbed {
-        let place = !(self.places as u64);
-        let mut rng = StdRng::seed_from_u64(self.settings.seed ^ place.wrapping_mul(SPREAD));
+        let mut rng = plan::draws(self.settings.seed, !(self.places as u64));
         Disturbed::draw(&self.settings.disturbances, &mut rng)
     }
 
@@ -297,7 +286,11 @@ impl Stream<'_, '_> {
         let text = full.strip_suffix('\n').unwrap_or(full);
         let text = text.strip_suffix('\r').unwrap_or(text);
         let ending = &full[text.len()..];
-        let plan = plan::of_line(text, self.settings.editor, &mut self.draws());
+        let plan = plan::of_line(
+            text,
+            self.settings.editor,
+            &mut plan::draws(self.settings.seed, self.lines as u64),
+        );
         self.lines += 1;
         self.each(|typist| typist.begin_line(line, text, plan.indent, ending))?;
         let chars = text[plan.indent..].chars().count();
