@@ -48,6 +48,9 @@ pub struct LabConfig {
     /// Whether the folders that editors have open are indexed. Prompts that show other code
     /// (`completion.context_chars`) then look for it in the whole folder.
     pub index_folders: bool,
+    /// Whether prompts show the code that llama.vim would show, so that Hone can be measured
+    /// against its rules: 256 lines before the cursor, 64 behind it, and a ring of 16 chunks.
+    pub chunk_ring: bool,
     /// The hyperparameters of an update.
     pub ppo: Hyper,
 }
@@ -65,6 +68,7 @@ impl Default for LabConfig {
             gate_threshold: 0.0,
             replay_episodes: 0,
             index_folders: false,
+            chunk_ring: false,
             ppo: Hyper::default(),
         }
     }

@@ -188,6 +188,7 @@ impl LanguageServer for Backend {
     }
 
     async fn did_save(&self, params: DidSaveTextDocumentParams) {
+        self.session.saved(params.text_document.uri.as_str());
         self.touched(&params.text_document.uri);
     }
 

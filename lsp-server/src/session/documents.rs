@@ -198,6 +198,14 @@ impl Session {
         true
     }
 
+    /// The user has saved this document.
+    pub fn saved(&self, uri: &str) {
+        let State { documents, prompts, .. } = &mut *self.state.lock();
+        if let Some(document) = documents.get(uri) {
+            prompts.saved(uri, document);
+        }
+    }
+
     /// The user looks at this document.
     pub fn visit(&self, uri: &str) {
         let mut state = self.state.lock();

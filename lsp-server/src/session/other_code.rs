@@ -37,6 +37,8 @@ enum Code {
     /// Another context would cost too much at present.
     AsBefore,
     Found(FoundCode),
+    /// What llama.vim would show.
+    Ring,
 }
 
 impl Quotable {
@@ -49,6 +51,7 @@ impl Quotable {
             Code::OfDocuments => OtherCode::OfDocuments,
             Code::AsBefore => OtherCode::AsBefore,
             Code::Found(found) => OtherCode::Found(found),
+            Code::Ring => OtherCode::Ring,
         }
     }
 }
@@ -59,7 +62,9 @@ impl Session {
         if self.context_chars(config) == 0 {
             return Quotable::default();
         }
-        let code = if config.lab.index_folders {
+        let code = if config.lab.chunk_ring {
+            Code::Ring
+        } else if config.lab.index_folders {
             self.find_code(uri, position, config.lab.window())
         } else {
             Code::OfDocuments
