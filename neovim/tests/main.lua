@@ -7,7 +7,16 @@ package.path = here .. '/?.lua;' .. package.path
 local Home = require('home')
 
 local pattern = arg[1] or ''
-local suites = { 'unit', 'edit_place', 'fake', 'next_edit', 'stories', 'walks', 'neighbours' }
+local suites = {
+  'unit',
+  'edit_place',
+  'fake',
+  'next_edit',
+  'offers',
+  'commands',
+  'walks',
+  'neighbours',
+}
 
 local function say(text)
   io.stdout:write(text .. '\n')

@@ -3,11 +3,10 @@
 --- of `install-neighbours.sh`, in the folder that $HONE_NEIGHBOURS names.
 
 local check = require('check')
+local ghost = require('ghost')
 local wait = require('wait')
 
---- The model continues this with ` Thursday, Friday, …`.
-local WEEK = '// Monday, Tuesday, Wednesday,'
-local GHOST = WEEK .. ' Thursday, Friday'
+local WEEK, GHOST = ghost.WEEK, ghost.GHOST
 
 --- The menu completes the beginning of this word, which stands in the file.
 local WORD, BEGINNING = 'lanternfish', 'lantern'
