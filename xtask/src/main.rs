@@ -10,6 +10,7 @@ mod gpu_bundle;
 mod hardware;
 mod layers;
 mod lints;
+mod mirror;
 mod packages;
 mod picture;
 mod platform;

@@ -7,6 +7,7 @@ use crate::editors::{self, Tools};
 use crate::hardware;
 use crate::layers;
 use crate::lints::with_lints;
+use crate::mirror;
 use crate::packages;
 use crate::step::{self, Steps};
 use crate::supply;
@@ -142,6 +143,7 @@ fn stories(
 /// The folder with the models that tests use.
 pub fn fetch_models(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
     let home = workspace.target.join("test-home");
+    mirror::prepare(&home)?;
     for model in MODELS {
         let name = format!("model {}", model.unwrap_or("(default)"));
         let mut pull = Command::new(workspace.binary("hone"));

