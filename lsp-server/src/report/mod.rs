@@ -13,6 +13,7 @@ pub mod table;
 use crate::adapters::registry::{Entry, IMPORTED};
 use crate::report::offers::OfferHistory;
 use crate::report::outlook::{Outlook, OutlookBuilder};
+use completion::auto_closed::only_closes;
 use feedback::event::{AdapterVersion, Outcome, Typed};
 use feedback::reward;
 use jiff::Timestamp;
@@ -35,6 +36,9 @@ pub struct Report {
     pub all: Figures,
     /// The offers that were copied and not written by the model. They are in the other figures too.
     pub copied: Figures,
+    /// The offers that do nothing but close brackets, which many editors do by themselves. They are
+    /// in the other figures too.
+    pub closing: Figures,
     /// The versions, oldest first. Base models come before their adapters.
     pub versions: Vec<Version>,
     pub days: Vec<Day>,
@@ -285,6 +289,7 @@ pub struct ReportBuilder {
     zone: TimeZone,
     all: Tally,
     copied: Tally,
+    closing: Tally,
     /// By model and adapter.
     versions: BTreeMap<(String, AdapterVersion), Tally>,
     days: BTreeMap<Date, Tally>,
@@ -298,6 +303,7 @@ impl ReportBuilder {
             zone,
             all: Tally::default(),
             copied: Tally::default(),
+            closing: Tally::default(),
             versions: BTreeMap::new(),
             days: BTreeMap::new(),
             outcomes: [0; OUTCOMES.len()],
@@ -314,6 +320,9 @@ impl ReportBuilder {
         self.all.add(&offer);
         if completion.copied.is_some() {
             self.copied.add(&offer);
+        }
+        if only_closes(&completion.shown) {
+            self.closing.add(&offer);
         }
         self.versions.entry(version).or_default().add(&offer);
         self.days.entry(date).or_default().add(&offer);
@@ -344,6 +353,7 @@ impl ReportBuilder {
             to: days.last().map(|day| day.date),
             all: self.all.figures(),
             copied: self.copied.figures(),
+            closing: self.closing.figures(),
             versions: self.versions.into_iter().map(version).collect(),
             days,
             outcomes,
@@ -386,6 +396,8 @@ pub mod tests {
                 80.0 + (number * 37 % 101) as f32 + (number % 13 / 12 * 300) as f32;
             if number % 9 == 0 {
                 made.shown.clear();
+            } else if number % 20 == 3 {
+                made.shown = "  });".into();
             }
             let (source, matched) = (CopySource::OwnFile, 60);
             made.copied =
@@ -433,6 +445,7 @@ pub mod tests {
         let all = &report.all;
         assert_eq!((all.requested, all.shown), (840, 746));
         assert_eq!(report.copied.requested, 84, "one of ten is a copy");
+        assert_eq!(report.closing.shown, 37, "some only close brackets");
         let counted = |kind| {
             let of_kind = report.outcomes.iter().filter(|count| count.kind == kind);
             of_kind.map(|count| count.offers).sum::<u64>()

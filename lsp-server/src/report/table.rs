@@ -29,6 +29,9 @@ pub fn table(report: &Report) -> String {
     if report.copied.requested > 0 {
         table.add_row(row("of these copied", &report.copied));
     }
+    if report.closing.requested > 0 {
+        table.add_row(row("of these only brackets", &report.closing));
+    }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -90,6 +93,7 @@ mod tests {
         assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
         assert!(text.contains("base") && text.contains("│ v3") && text.contains(" % ("), "{text}");
         assert!(text.contains("│ of these copied"), "{text}");
+        assert!(text.contains("│ of these only brackets"), "{text}");
         assert!(text.contains("no offer") && !text.contains("secret"), "{text}");
     }
 }
