@@ -21,6 +21,9 @@ pub struct NextEdit {
     pub support: u32,
     /// The user asked for it with a key.
     pub invoked: bool,
+    /// ln P(new text) − ln P(old text) under the base model. None if it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_ratio: Option<f32>,
     pub gate: Option<GateRecord>,
 }
 

@@ -2,12 +2,15 @@
 //! and of about unit size.
 
 use super::Fared;
-use feedback::event::NextEditKind;
+use feedback::event::{GateRecord, NextEditKind};
 
-/// The version of the list. It is raised whenever a feature changes its meaning.
-pub const FEATURES_VERSION: u32 = 1;
+/// The version of the list. It is raised whenever a feature changes its meaning, or one is added.
+pub const FEATURES_VERSION: u32 = 2;
 
-pub const FEATURES: usize = 13;
+/// The version before, which has no features of the model, and how many it has.
+const WITHOUT_MODEL: (u32, usize) = (1, 13);
+
+pub const FEATURES: usize = 15;
 
 pub type Features = [f64; FEATURES];
 
@@ -25,6 +28,8 @@ pub const NAMES: [&str; FEATURES] = [
     "distance",
     "rate of recent right places",
     "wrong places in a row",
+    "log-ratio of the new text to the old",
+    "log-ratio is not known",
 ];
 
 /// Where the weights start, and how far they are expected to move. The means are assumptions: about
@@ -44,7 +49,13 @@ pub const PRIOR: [(f64, f64); FEATURES] = [
     (-0.4, 0.4),
     (1.0, 0.5),
     (-0.6, 0.4),
+    (1.0, 0.5),
+    (0.0, 0.3),
 ];
+
+/// The log-ratio counts up to here in both directions, in nats: beyond it the model is sure, and a
+/// rare token would weigh more than all else.
+const LOG_RATIO_MAX: f32 = 6.0;
 
 /// Wrong places in a row are counted up to here.
 const WRONG_MAX: u32 = 5;
@@ -62,6 +73,8 @@ pub struct Surroundings {
     pub lines_away: Option<u32>,
     /// No line at the left margin stands between the cursor and the place.
     pub is_in_same_block: bool,
+    /// ln P(new text) − ln P(old text), as the model sees the place. None if it was not asked.
+    pub log_ratio: Option<f32>,
 }
 
 /// The features, given how the rule and all last edits fared.
@@ -85,5 +98,24 @@ pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Feature
         f64::from(away + 1).ln() / f64::from(LINES_MAX).ln(),
         recent.0 - 0.5,
         f64::from(recent.1.min(WRONG_MAX)) / f64::from(WRONG_MAX),
+        seen.log_ratio.map_or(0.0, bounded),
+        flag(seen.log_ratio.is_none()),
     ]
+}
+
+fn bounded(log_ratio: f32) -> f64 {
+    f64::from(log_ratio.clamp(-LOG_RATIO_MAX, LOG_RATIO_MAX) / LOG_RATIO_MAX)
+}
+
+/// The features of a record. One from before the model was asked counts as one where it was not.
+pub fn recorded(gate: &GateRecord) -> Option<Features> {
+    let values = &gate.features;
+    match (gate.features_version, values.len()) {
+        (FEATURES_VERSION, FEATURES) => Some(std::array::from_fn(|i| f64::from(values[i]))),
+        WITHOUT_MODEL => {
+            let values = values.iter().copied().chain([0.0, 1.0]).map(f64::from);
+            values.collect::<Vec<_>>().try_into().ok()
+        }
+        _ => None,
+    }
 }
