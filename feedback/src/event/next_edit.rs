@@ -74,3 +74,18 @@ impl NextEditOutcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_from_before_the_model_was_asked_is_read() {
+        let json = r#"{"id": "e-1", "path": "/a.rs", "language": "rust", "line": 3, "rule": 7,
+                       "kind": "rewrite", "support": 2, "invoked": false, "gate": null}"#;
+        let read: NextEdit = serde_json::from_str(json).unwrap();
+        assert_eq!(read.log_ratio, None);
+        let written = serde_json::to_value(&read).unwrap();
+        assert!(written.get("log_ratio").is_none(), "an unknown one takes no room: {written}");
+    }
+}
