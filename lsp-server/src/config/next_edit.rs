@@ -21,9 +21,9 @@ pub enum NextEdit {
 #[serde(rename_all = "snake_case")]
 pub enum NextEditScore {
     /// Never.
+    #[default]
     Off,
     /// Where the gate is unsure without it.
-    #[default]
     Unsure,
     /// For each next edit that comes as you edit, even if the gate is off.
     Always,

@@ -29,7 +29,7 @@ pub const NAMES: [&str; FEATURES] = [
     "rate of recent right places",
     "wrong places in a row",
     "log-ratio of the new text to the old",
-    "log-ratio is not known",
+    "log-ratio is known",
 ];
 
 /// Where the weights start, and how far they are expected to move. The means are assumptions: about
@@ -84,6 +84,7 @@ pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Feature
     let judged = f64::from(rule.right + rule.wrong);
     let share = (f64::from(rule.right) - f64::from(rule.wrong)) / (judged + 1.0);
     let away = seen.lines_away.unwrap_or(LINES_MAX).min(LINES_MAX);
+    let [log_ratio, is_known] = of_log_ratio(seen.log_ratio);
     [
         1.0,
         f64::from(seen.support.max(1)).ln() - 2.0_f64.ln(),
@@ -98,13 +99,17 @@ pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Feature
         f64::from(away + 1).ln() / f64::from(LINES_MAX).ln(),
         recent.0 - 0.5,
         f64::from(recent.1.min(WRONG_MAX)) / f64::from(WRONG_MAX),
-        seen.log_ratio.map_or(0.0, bounded),
-        flag(seen.log_ratio.is_none()),
+        log_ratio,
+        is_known,
     ]
 }
 
-fn bounded(log_ratio: f32) -> f64 {
-    f64::from(log_ratio.clamp(-LOG_RATIO_MAX, LOG_RATIO_MAX) / LOG_RATIO_MAX)
+/// The features of the model: the bounded log-ratio, and whether it is known. Where it is not, they
+/// are as if there were none.
+pub fn of_log_ratio(log_ratio: Option<f32>) -> [f64; 2] {
+    log_ratio.map_or([0.0, 0.0], |value| {
+        [f64::from(value.clamp(-LOG_RATIO_MAX, LOG_RATIO_MAX) / LOG_RATIO_MAX), 1.0]
+    })
 }
 
 /// The features of a record. One from before the model was asked counts as one where it was not.
@@ -113,7 +118,7 @@ pub fn recorded(gate: &GateRecord) -> Option<Features> {
     match (gate.features_version, values.len()) {
         (FEATURES_VERSION, FEATURES) => Some(std::array::from_fn(|i| f64::from(values[i]))),
         WITHOUT_MODEL => {
-            let values = values.iter().copied().chain([0.0, 1.0]).map(f64::from);
+            let values = values.iter().copied().map(f64::from).chain(of_log_ratio(None));
             values.collect::<Vec<_>>().try_into().ok()
         }
         _ => None,

@@ -138,6 +138,7 @@ fn a_record_without_the_model_is_one_of_an_unknown_log_ratio() {
     older.features_version = 1;
     older.features.truncate(13);
     assert_eq!(features::recorded(&older), features::recorded(&record));
+    assert_eq!(features::recorded(&older).unwrap()[13..], [0.0, 0.0]);
     older.features.pop();
     assert_eq!(features::recorded(&older), None);
 }

@@ -13,9 +13,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// The features of the model: its log-ratio, and whether that is not known.
+/// The first of the model's features, which are the last ones.
 const LOG_RATIO: usize = features::FEATURES - 2;
-const UNKNOWN: usize = features::FEATURES - 1;
 
 /// Where a fit of the log-ratio's weight begins: it may be anything.
 const OPEN_WEIGHT: (f64, f64) = (0.0, 1.0);
@@ -55,8 +54,9 @@ pub fn run(args: &EditGateArgs) -> Result<()> {
     for (index, events) in homes.iter().enumerate() {
         let others = homes.iter().enumerate().filter(|(other, _)| *other != index);
         let weight = fit(others.map(|(_, events)| events));
-        let one = replay(EditGate::default(), events, false);
-        let other = replay(EditGate::with_prior(&prior(weight, DEVIATION)), events, true);
+        let one = replay(&mut EditGate::default(), events, false);
+        let mut gate = EditGate::with_prior(&prior(weight, DEVIATION));
+        let other = replay(&mut gate, events, true);
         table.add_row(row(&args.homes[index].display().to_string(), &one, &other));
         without.extend(one);
         with.extend(other);
@@ -86,30 +86,25 @@ fn prior(mean: f64, deviation: f64) -> [(f64, f64); features::FEATURES] {
 /// The log-ratio's weight after all of these events.
 fn fit<'a>(homes: impl Iterator<Item = &'a Vec<Event>>) -> f64 {
     let mut gate = EditGate::with_prior(&prior(OPEN_WEIGHT.0, OPEN_WEIGHT.1));
-    for event in homes.flatten() {
-        gate.apply(event);
-    }
+    homes.for_each(|events| drop(replay(&mut gate, events, true)));
     gate.weights()[LOG_RATIO]
 }
 
 /// Has a gate judge each next edit before it learns what became of it.
-fn replay(mut gate: EditGate, events: &[Event], is_scored: bool) -> Vec<Judged> {
+fn replay(gate: &mut EditGate, events: &[Event], is_scored: bool) -> Vec<Judged> {
     let mut open: HashMap<OfferId, Features> = HashMap::new();
     let mut judged = vec![];
     for event in events {
         let mut event = event.clone();
         match &mut event.kind {
             EventKind::NextEdit(edit) => {
-                let gate = edit.gate.as_mut().filter(|_| !edit.invoked);
-                if let Some((gate, mut seen)) = gate.and_then(|gate| {
-                    let seen = features::recorded(gate)?;
-                    Some((gate, seen))
-                }) {
-                    if !is_scored {
-                        (seen[LOG_RATIO], seen[UNKNOWN]) = (0.0, 1.0);
-                    }
-                    gate.features_version = features::FEATURES_VERSION;
-                    gate.features = seen.iter().map(|&value| value as f32).collect();
+                let log_ratio = edit.log_ratio.filter(|_| is_scored);
+                let record = edit.gate.as_mut().filter(|_| !edit.invoked);
+                let seen = record.as_ref().and_then(|record| features::recorded(record));
+                if let (Some(record), Some(mut seen)) = (record, seen) {
+                    seen[LOG_RATIO..].copy_from_slice(&features::of_log_ratio(log_ratio));
+                    record.features_version = features::FEATURES_VERSION;
+                    record.features = seen.iter().map(|&value| value as f32).collect();
                     open.insert(edit.id.clone(), seen);
                 }
             }
