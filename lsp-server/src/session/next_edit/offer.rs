@@ -35,8 +35,8 @@ pub struct OfferedEdit {
     pub new: String,
 }
 
-/// How likely an edit is right, without the model, where the model is asked too. Below and above it
-/// the decision stands.
+/// How likely an edit is right, without the model, where the model is asked too. Below and above
+/// that the decision stands. The bounds are assumptions.
 const UNSURE: RangeInclusive<f32> = 0.3..=0.9;
 
 /// How far a search has come.
