@@ -34,8 +34,8 @@ pub const NAMES: [&str; FEATURES] = [
 
 /// Where the weights start, and how far they are expected to move. The means are assumptions: about
 /// three of four next edits of the evaluation are right, more support and a shorter way speak for
-/// one, and single tokens that are inserted or deleted are the riskiest kinds. That of the log-ratio
-/// is fitted to six authors (docs/lab/next-edit.md).
+/// one, and single tokens that are inserted or deleted are the riskiest kinds. The mean of the
+/// log-ratio is fitted to six authors (docs/lab/next-edit.md).
 pub const PRIOR: [(f64, f64); FEATURES] = [
     (0.8, 0.5),
     (0.6, 0.4),
