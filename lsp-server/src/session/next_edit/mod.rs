@@ -56,6 +56,7 @@ impl Default for Search {
 impl Search {
     /// Forgets the edits so far.
     pub fn forget(&self) {
+        self.give_way();
         *self.finder.lock() = Finder::default();
         *self.known.lock() = Known::default();
     }
