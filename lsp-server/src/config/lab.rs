@@ -1,6 +1,7 @@
 //! The table `[lab]`: settings that only experiments change. They were in other tables before;
 //! [`super::renamed`] still reads those names.
 
+use super::NextEditScore;
 use completion::prompt::Window;
 use feedback::job::Hyper;
 use feedback::limits::REPLAY_EPISODES_MAX;
@@ -41,6 +42,9 @@ pub struct LabConfig {
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
     pub gate_threshold: f64,
+    /// When the model scores a next edit before the gate decides on it. A model that is not in
+    /// memory is not loaded for that.
+    pub next_edit_score: NextEditScore,
     /// Episodes of earlier updates that an update learns from again, the freshest
     /// first.
     #[schemars(range(max = REPLAY_EPISODES_MAX))]
@@ -66,6 +70,7 @@ impl Default for LabConfig {
             line_behind_middle: true,
             compute_ahead: true,
             gate_threshold: 0.0,
+            next_edit_score: NextEditScore::default(),
             replay_episodes: 0,
             index_folders: false,
             chunk_ring: false,

@@ -169,8 +169,8 @@ pub struct Arguments {
     pub adopt: bool,
     /// Make the commits as edits, and ask for the next edit after each: how many of the
     /// changed places does it do? No completion is asked for, and --limit counts the
-    /// steps done by hand
-    #[arg(long, conflicts_with_all = ["arm", "noise", "no_tree", "work", "judge", "table",
+    /// steps done by hand. The arm is `gate` unless --arm names others
+    #[arg(long, conflicts_with_all = ["noise", "no_tree", "work", "judge", "table",
                                       "report", "svg", "transcript", "live", "progress", "adopt"])]
     pub next_edits: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)

@@ -5,6 +5,7 @@ use super::words::Rewrite;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 
 /// Keys of a move to another line: one a line, up to this many.
 const MOVE_KEYS_MAX: usize = 6;
@@ -37,6 +38,10 @@ pub struct Move {
 pub struct EditFigures {
     pub repo: String,
     pub author: Option<String>,
+    pub arm: String,
+    /// The daemon's home, if it is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub home: Option<PathBuf>,
     pub commits: usize,
     /// Places that were edited, by hand or by a next edit: a line that was changed in place, or a
     /// run of lines that was deleted.
@@ -146,8 +151,17 @@ fn share(part: usize, of: usize) -> Option<f64> {
     (of > 0).then(|| part as f64 / of as f64)
 }
 
+/// A table for each arm, under its name if there are several.
+pub fn tables(arms: &[Vec<EditFigures>]) -> String {
+    let name = |all: &[EditFigures]| match (arms.len(), all.first()) {
+        (2.., Some(first)) => format!("{}:\n", first.arm),
+        _ => String::new(),
+    };
+    arms.iter().map(|all| name(all) + &table(all)).collect::<Vec<_>>().join("\n")
+}
+
 /// The figures of all authors as a table, with the means over the authors.
-pub fn table(all: &[EditFigures]) -> String {
+fn table(all: &[EditFigures]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_FULL_CONDENSED);
     table.set_header([

@@ -4,7 +4,8 @@
 //! made in this commit is taken, and the server is asked again from there; any other one is turned
 //! down by Escape.
 //!
-//! All files that the commit changes are open. Nothing asks for completions.
+//! All files that the commit changes are open. Nothing asks for completions. Each arm makes all of
+//! the steps by itself, because what is offered changes what is left to do.
 
 pub mod figures;
 mod hands;
@@ -37,24 +38,36 @@ struct OpenFile {
 /// Makes the commits of the history as edits until `settings.limit` steps are done.
 pub fn rehearse(
     history: &History,
+    spec: &ArmSpec,
     settings: &RunSettings,
     mut observe: impl FnMut(RunEvent),
 ) -> Result<EditFigures> {
     let mut tree = WorkingTree::new(history)?;
     let home = arm::temporary_home()?;
-    let mut arm = Arm::start(&spec(), settings, home, Some(tree.root()))?;
+    let mut arm = Arm::start(&as_you_edit(spec), settings, home, Some(tree.root()))?;
     let client = arm.client();
     let developer = Developer { client, figures: EditFigures::default(), steps: 0 };
     match developer.make_all(history, settings, &mut tree, &mut observe) {
-        Ok(figures) => Ok(figures.finished()),
+        Ok(figures) => {
+            let mut figures = figures.finished();
+            figures.arm.clone_from(&spec.name);
+            figures.home = if settings.keep_homes { arm.keep_home() } else { None };
+            Ok(figures)
+        }
         Err(error) => Err(arm.with_log(error)),
     }
 }
 
-/// The daemon's settings: next edits come as the developer edits.
-fn spec() -> ArmSpec {
-    let set = vec![("completion.next_edit".to_owned(), "on".into())];
-    ArmSpec { name: "next edits".into(), set, ..ArmSpec::of(ArmKind::Frozen) }
+/// The arm whose gate decides what is shown, as installed. Nothing else learns.
+pub fn default_arm() -> ArmSpec {
+    ArmSpec::of(ArmKind::Gate)
+}
+
+/// The arm with next edits that come as the developer edits, unless it is set otherwise.
+fn as_you_edit(spec: &ArmSpec) -> ArmSpec {
+    let mut spec = spec.clone();
+    spec.set.insert(0, ("completion.next_edit".to_owned(), "on".into()));
+    spec
 }
 
 struct Developer<'c> {

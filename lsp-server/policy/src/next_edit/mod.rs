@@ -61,9 +61,16 @@ struct Open {
 
 impl Default for EditGate {
     fn default() -> EditGate {
+        EditGate::with_prior(&PRIOR)
+    }
+}
+
+impl EditGate {
+    /// A gate whose weights start at these means, and are expected to move by these deviations.
+    pub fn with_prior(prior: &[(f64, f64); FEATURES]) -> EditGate {
         EditGate {
-            mean: PRIOR.map(|weight| weight.0),
-            covariance: regression::independent(&PRIOR.map(|weight| weight.1)),
+            mean: prior.map(|weight| weight.0),
+            covariance: regression::independent(&prior.map(|weight| weight.1)),
             recent_share: SHARE_AT_FIRST,
             wrong_in_a_row: 0,
             labels: 0,
@@ -71,15 +78,18 @@ impl Default for EditGate {
             open: BoundedMap::new(OPEN_MAX),
         }
     }
-}
 
-impl EditGate {
     /// Judges an edit before the draw. `threshold` is the P(right) from which on it is worth
     /// showing, in (0, 1).
     pub fn judge(&self, seen: &Surroundings, threshold: f64) -> GateRecord {
         let fared = self.rules.get(&seen.rule).copied().unwrap_or_default();
         let features = features::features(seen, fared, (self.recent_share, self.wrong_in_a_row));
-        let score = regression::score(&self.mean, &self.covariance, &features);
+        self.judge_features(&features, threshold)
+    }
+
+    /// Judges an edit by its features.
+    pub fn judge_features(&self, features: &Features, threshold: f64) -> GateRecord {
+        let score = regression::score(&self.mean, &self.covariance, features);
         let worth_it = regression::is_above(score, threshold);
         GateRecord {
             features_version: FEATURES_VERSION,
@@ -92,7 +102,7 @@ impl EditGate {
 
     /// The names of the features that speak most against an edit, by the weights of now.
     pub fn weighed_against(&self, record: &GateRecord) -> Vec<&'static str> {
-        known_features(record).map_or_else(Vec::new, |features| {
+        features::recorded(record).map_or_else(Vec::new, |features| {
             regression::weighed_against(&self.mean, &features, &features::NAMES, REASONS)
         })
     }
@@ -102,7 +112,7 @@ impl EditGate {
         match &event.kind {
             EventKind::NextEdit(edit) => {
                 let gate = edit.gate.as_ref().filter(|_| !edit.invoked);
-                let features = gate.and_then(known_features);
+                let features = gate.and_then(features::recorded);
                 let open = Open { rule: edit.rule, features, was_right: None };
                 self.open.insert(edit.id.clone(), open);
                 true
@@ -118,6 +128,11 @@ impl EditGate {
     /// The number of verdicts that were learned from.
     pub fn labels(&self) -> u64 {
         self.labels
+    }
+
+    /// The means of the weights.
+    pub fn weights(&self) -> &Features {
+        &self.mean
     }
 
     fn learn(&mut self, id: &OfferId, outcome: NextEditOutcome) {
@@ -151,11 +166,6 @@ impl EditGate {
                 .learn(&features, label);
         }
     }
-}
-
-fn known_features(gate: &GateRecord) -> Option<Features> {
-    let known = gate.features_version == FEATURES_VERSION && gate.features.len() == FEATURES;
-    known.then(|| std::array::from_fn(|i| f64::from(gate.features[i])))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `hone lab`: commands that only experiments need. `hone --help` does not list them.
 
+pub mod edit_gate;
 pub mod gate;
 pub mod reward;
 pub mod texts;
@@ -13,6 +14,9 @@ use clap::Subcommand;
 pub enum LabCommand {
     /// Ask the logs of other homes what a gate would have held back, or fit a prior to them
     Gate(gate::GateArgs),
+    /// Replay logs of next edits that were scored, and print what the model's word adds to their
+    /// gate
+    EditGate(edit_gate::EditGateArgs),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Show what another reward would have said of the same verdicts
@@ -27,6 +31,7 @@ pub enum LabCommand {
 pub async fn run(home: &Paths, command: LabCommand) -> Result<()> {
     match command {
         LabCommand::Gate(args) => gate::run(&args),
+        LabCommand::EditGate(args) => edit_gate::run(&args),
         LabCommand::Trial(args) => trial::run(&args),
         LabCommand::Reward(args) => reward::run(home, args).await,
         LabCommand::Texts(args) => texts::run(&args),

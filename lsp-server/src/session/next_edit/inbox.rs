@@ -102,8 +102,10 @@ impl Inbox {
         if is_there { self.end(NextEditOutcome::Superseded, Evidence::Document) } else { vec![] }
     }
 
-    /// Forgets the edits that the finder has yet to hear of. What is on screen stays.
+    /// Forgets the edits that the finder has yet to hear of. What is on screen stays, and a request
+    /// under way is not answered any more.
     pub fn forget(&mut self) {
+        self.asked += 1;
         self.news = vec![News::Settle];
         self.last_taken = None;
     }

@@ -1,28 +1,26 @@
 //! One search: what was found, whether the gate lets it through, and the offer that is made of it.
 
+use super::candidate::Candidate;
 use super::finder::OpenDocument;
 use super::live::Live;
+use super::log_ratio::Texts;
 use super::{Asked, Session};
+use crate::config::NextEditScore;
 use crate::privacy;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::State;
 use crate::session::request::Trigger;
 use completion::document::{Document, Position};
-use feedback::event::{EventKind, GateRecord, NextEdit as Record, NextEditKind, OfferId};
-use feedback::secrets;
-use next_edit::{NextEdit, Nothing, RuleKind};
-use policy::next_edit::features::Surroundings;
+use engine::unloading::Resident;
+use feedback::event::{EventKind, GateRecord, NextEdit as Record, OfferId};
+use next_edit::{NextEdit, Nothing};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use ropey::Rope;
-use std::ops::Range;
+use std::ops::RangeInclusive;
 
 /// Places that one search looks for: the gate may hold back the first ones.
 const CANDIDATES_MAX: usize = 4;
-
-/// How far cursor and place may be apart, in lines, for both to be looked at as one block.
-const BLOCK_LINES_MAX: usize = 400;
 
 /// An edit as the editor gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,20 +35,36 @@ pub struct OfferedEdit {
     pub new: String,
 }
 
-/// A found edit, with all that the gate and the log want to know of it.
-struct Candidate {
-    edit: NextEdit,
-    /// The replaced characters.
-    place: Range<usize>,
-    path: String,
-    language: String,
-    seen: Surroundings,
-    cursor_line: usize,
+/// How likely an edit is right, without the model, where the model is asked too. Below and above
+/// that the decision stands. The bounds are assumptions.
+const UNSURE: RangeInclusive<f32> = 0.3..=0.9;
+
+/// How far a search has come.
+pub(super) enum Step {
+    Ended(Result<OfferedEdit, Reason>),
+    /// The model is to be asked about one of the places.
+    Unsure(Box<Unsure>),
+}
+
+pub(super) struct Unsure {
+    candidates: Vec<Candidate>,
+    at: usize,
+    pub texts: Texts,
+}
+
+impl Unsure {
+    /// The places, now that the model was asked.
+    pub fn told(self, log_ratio: Option<f32>) -> Vec<Candidate> {
+        let Unsure { mut candidates, at, .. } = self;
+        candidates[at].is_scored = true;
+        candidates[at].seen.log_ratio = log_ratio;
+        candidates
+    }
 }
 
 impl Session {
     /// Hears what was queued, and searches. This takes its time and may read ignore files.
-    pub(super) fn search(&self, asked: &Asked) -> Result<OfferedEdit, Reason> {
+    pub(super) fn search(&self, asked: &Asked) -> Step {
         let config = self.services.settings.current();
         let mut finder = self.search.finder.lock();
         let news = self.state.lock().next_edits.take_news();
@@ -58,18 +72,19 @@ impl Session {
         finder.hear(news, is_private);
         let found = finder.find(CANDIDATES_MAX, || self.searched(asked, &config));
         let nothing = found.as_ref().err().copied().map(reason);
-        let candidates = self.candidates(asked, found.unwrap_or_default());
-        let is_stored = |one: &Candidate| !self.is_private(&one.path, &one.language, &config);
-        let candidates = candidates.into_iter().map(|one| (is_stored(&one), one)).collect();
-        let offered = self.offer_first(asked, candidates, &config);
-        offered.map_err(|otherwise| match (otherwise, nothing) {
+        let mut candidates = self.candidates(asked, found.unwrap_or_default());
+        for one in &mut candidates {
+            one.may_store = !is_private(&one.path, &one.language);
+        }
+        match (self.offer_first(asked, candidates), nothing) {
             // Nothing was held back, because nothing was found.
-            (Reason::NoOtherPlace, Some(Reason::NoOtherPlace)) => {
-                self.look_further(asked, &mut finder, &config).unwrap_or(Reason::NoOtherPlace)
+            (Step::Ended(Err(Reason::NoOtherPlace)), Some(Reason::NoOtherPlace)) => {
+                let further = self.look_further(asked, &mut finder, &config);
+                Step::Ended(Err(further.unwrap_or(Reason::NoOtherPlace)))
             }
-            (Reason::NoOtherPlace, Some(nothing)) => nothing,
-            (otherwise, _) => otherwise,
-        })
+            (Step::Ended(Err(Reason::NoOtherPlace)), Some(nothing)) => Step::Ended(Err(nothing)),
+            (step, _) => step,
+        }
     }
 
     pub(super) fn is_private(&self, path: &str, language: &str, config: &Current) -> bool {
@@ -95,62 +110,102 @@ impl Session {
         (documents.collect(), cursor)
     }
 
-    /// What was found, as far as it still fits the documents as they are now.
     fn candidates(&self, asked: &Asked, found: Vec<NextEdit>) -> Vec<Candidate> {
         let state = self.state.lock();
-        found.into_iter().filter_map(|edit| candidate(&state, asked, edit)).collect()
+        found.into_iter().filter_map(|edit| Candidate::of(&state, asked, edit)).collect()
     }
 
-    /// Offers the first candidate that the gate lets through. What is on screen stays if it is
-    /// among them.
-    fn offer_first(
-        &self,
-        asked: &Asked,
-        candidates: Vec<(bool, Candidate)>,
-        config: &Current,
-    ) -> Result<OfferedEdit, Reason> {
-        let now_ms = self.services.clock.elapsed_ms();
+    /// Offers the first candidate that the gate lets through, unless the model is to be asked about
+    /// it first. What is on screen stays if it is among them.
+    pub(super) fn offer_first(&self, asked: &Asked, candidates: Vec<Candidate>) -> Step {
+        let config = self.services.settings.current();
         let mut state = self.state.lock();
-        let is_current = |state: &State| {
-            let document = state.documents.get(&asked.uri);
-            document.is_some_and(|document| document.version == asked.version)
-        };
-        if state.next_edits.asked != asked.number || !is_current(&state) {
-            return Err(Reason::Superseded);
+        if !self.is_current(&state, asked) {
+            return Step::Ended(Err(Reason::Superseded));
         }
         let live = state.next_edits.live.as_ref();
-        let stays = candidates.iter().find(|(_, one)| {
-            fits(&state, one) && live.is_some_and(|live| live.is(&one.edit, &one.place))
+        let stays = candidates.iter().find(|one| {
+            one.fits(&state) && live.is_some_and(|live| live.is(&one.edit, &one.place))
         });
-        if let (Some((_, one)), Some(live)) = (stays, live) {
-            return offered(&state, &live.id, one).ok_or(Reason::OutOfStep);
+        if let (Some(one), Some(live)) = (stays, live) {
+            return Step::Ended(offered(&state, &live.id, one).ok_or(Reason::OutOfStep));
         }
         let mut otherwise = Reason::NoOtherPlace;
-        let chosen = candidates.into_iter().find_map(|(may_store, one)| {
-            let gate = fits(&state, &one).then(|| self.judge(&one, config))?;
+        let mut chosen = None;
+        let mut unsure = None;
+        for (at, one) in candidates.iter().enumerate().filter(|(_, one)| one.fits(&state)) {
+            let gate = self.judge(one, &config);
+            unsure = self.unsure(&state, asked, one, &gate, &config).map(|texts| (at, texts));
+            if unsure.is_some() {
+                break;
+            }
             let draw =
                 StdRng::seed_from_u64(one.edit.rule.0 ^ one.place.start as u64).random::<f64>();
-            let passes = asked.trigger == Trigger::Invoked || draw < f64::from(gate.propensity);
-            if !passes && otherwise == Reason::NoOtherPlace {
-                otherwise = self.held_back(&one, &gate, config);
+            if asked.trigger == Trigger::Invoked || draw < f64::from(gate.propensity) {
+                chosen = Some((at, gate));
+                break;
             }
-            passes.then_some((may_store, one, gate))
-        });
+            if otherwise == Reason::NoOtherPlace {
+                otherwise = self.held_back(one, &gate, &config);
+            }
+        }
+        if let Some((at, texts)) = unsure {
+            return Step::Unsure(Box::new(Unsure { candidates, at, texts }));
+        }
+        let chosen = chosen.and_then(|(at, gate)| Some((candidates.into_iter().nth(at)?, gate)));
+        Step::Ended(self.make_offer(&mut state, asked, chosen).ok_or(otherwise))
+    }
+
+    /// Records what was chosen, and makes an offer of it.
+    fn make_offer(
+        &self,
+        state: &mut State,
+        asked: &Asked,
+        chosen: Option<(Candidate, GateRecord)>,
+    ) -> Option<OfferedEdit> {
+        let now_ms = self.services.clock.elapsed_ms();
         let mut events = match &chosen {
             Some(_) => state.next_edits.supersede(now_ms),
             None => state.next_edits.withdraw(now_ms),
         };
-        let answer = chosen.and_then(|(may_store, one, gate)| {
+        let answer = chosen.and_then(|(one, gate)| {
             let id = self.services.recorder.next_offer_id();
-            let id = if may_store { id } else { privacy::unstored(id) };
-            let answer = offered(&state, &id, &one)?;
+            let id = if one.may_store { id } else { privacy::unstored(id) };
+            let answer = offered(state, &id, &one)?;
             events.push(record(id.clone(), &one, asked.trigger, gate));
             let Candidate { edit, place, cursor_line, .. } = one;
             state.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms));
             Some(answer)
         });
         self.services.recorder.record(events);
-        answer.ok_or(otherwise)
+        answer
+    }
+
+    /// Whether nobody has asked again, and the document is still the one that was asked about.
+    fn is_current(&self, state: &State, asked: &Asked) -> bool {
+        let document = state.documents.get(&asked.uri);
+        state.next_edits.asked == asked.number
+            && document.is_some_and(|document| document.version == asked.version)
+    }
+
+    /// What the model is to be asked about a place before the gate decides, if anything. It is not
+    /// asked where the user wants the edit whatever it says.
+    fn unsure(
+        &self,
+        state: &State,
+        asked: &Asked,
+        one: &Candidate,
+        gate: &GateRecord,
+        config: &Current,
+    ) -> Option<Texts> {
+        let is_wanted = match config.lab.next_edit_score {
+            NextEditScore::Off => false,
+            NextEditScore::Unsure => config.gate.enabled && UNSURE.contains(&gate.probability),
+            NextEditScore::Always => true,
+        };
+        let is_open = !one.is_scored && asked.trigger == Trigger::Automatic;
+        let is_asked = is_open && is_wanted && self.services.engine.resident() == Resident::Loaded;
+        is_asked.then(|| one.texts(state)).flatten()
     }
 
     fn held_back(&self, one: &Candidate, gate: &GateRecord, config: &Current) -> Reason {
@@ -184,54 +239,6 @@ fn reason(nothing: Nothing) -> Reason {
     }
 }
 
-fn candidate(state: &State, asked: &Asked, edit: NextEdit) -> Option<Candidate> {
-    let document = state.documents.get(&*edit.file)?;
-    let text = &document.text;
-    if edit.range.end > text.len_bytes() {
-        return None;
-    }
-    let place = text.byte_to_char(edit.range.start)..text.byte_to_char(edit.range.end);
-    let is_here = *edit.file == *asked.uri;
-    // A secret stays in its own file.
-    if !is_here && secrets::holds_secret(&edit.new) {
-        return None;
-    }
-    let cursor = state.documents.get(&asked.uri)?.offset(asked.position, state.encoding).ok()?;
-    let cursor_line = state.documents.get(&asked.uri)?.text.char_to_line(cursor);
-    let line = text.char_to_line(place.start);
-    let seen = Surroundings {
-        rule: edit.rule.0,
-        kind: kind(edit.kind),
-        support: edit.support as u32,
-        lines_away: is_here.then(|| line.abs_diff(cursor_line) as u32),
-        is_in_same_block: is_here && is_in_same_block(text, line, cursor_line),
-    };
-    let Document { path, language, .. } = document;
-    let (path, language) = (path.clone(), language.clone());
-    Some(Candidate { edit, place, path, language, seen, cursor_line })
-}
-
-/// Whether what is to be replaced stands at the place now.
-fn fits(state: &State, one: &Candidate) -> bool {
-    state.documents.get(&*one.edit.file).is_some_and(|document| {
-        let text = &document.text;
-        one.place.end <= text.len_chars()
-            && text.char_to_byte(one.place.start) == one.edit.range.start
-            && text.slice(one.place.clone()) == one.edit.old
-    })
-}
-
-/// Whether no line between these two begins at the left margin, as the lines of a function do.
-fn is_in_same_block(text: &Rope, one: usize, other: usize) -> bool {
-    let lines = one.min(other)..one.max(other);
-    lines.len() <= BLOCK_LINES_MAX
-        && lines.chain([one.max(other)]).all(|line| {
-            text.get_line(line)
-                .and_then(|line| line.get_char(0))
-                .is_none_or(|first| first.is_whitespace())
-        })
-}
-
 fn offered(state: &State, id: &OfferId, one: &Candidate) -> Option<OfferedEdit> {
     let document = state.documents.get(&*one.edit.file)?;
     let position = |at| document.position(at, state.encoding);
@@ -255,17 +262,7 @@ fn record(id: OfferId, one: &Candidate, trigger: Trigger, gate: GateRecord) -> E
         kind: one.seen.kind,
         support: one.seen.support,
         invoked: trigger == Trigger::Invoked,
+        log_ratio: one.seen.log_ratio,
         gate: Some(gate),
     }))
-}
-
-fn kind(kind: RuleKind) -> NextEditKind {
-    match kind {
-        RuleKind::Rewrite => NextEditKind::Rewrite,
-        RuleKind::RewriteWithHoles => NextEditKind::RewriteWithHoles,
-        RuleKind::Insertion => NextEditKind::Insertion,
-        RuleKind::InlineDeletion => NextEditKind::InlineDeletion,
-        RuleKind::InsertedLines => NextEditKind::InsertedLines,
-        RuleKind::DeletedLines => NextEditKind::DeletedLines,
-    }
 }

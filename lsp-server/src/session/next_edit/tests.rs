@@ -14,6 +14,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod scored;
+
 const URI: &str = "file:///src/a.rs";
 const LINES: &str = "file.load(1);\nfile.load(2);\nfile.load(3);\nfile.load(4);\nend();\n";
 

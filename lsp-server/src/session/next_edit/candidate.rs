@@ -1,0 +1,100 @@
+//! A place that was found, with all that the gate and the log want to know of it.
+
+use super::Asked;
+use super::log_ratio::Texts;
+use crate::session::State;
+use completion::document::Document;
+use feedback::event::NextEditKind;
+use feedback::secrets;
+use next_edit::{NextEdit, RuleKind};
+use policy::next_edit::features::Surroundings;
+use ropey::Rope;
+use std::ops::Range;
+
+/// How far cursor and place may be apart, in lines, for both to be looked at as one block.
+const BLOCK_LINES_MAX: usize = 400;
+
+pub struct Candidate {
+    pub edit: NextEdit,
+    /// The replaced characters.
+    pub place: Range<usize>,
+    pub path: String,
+    pub language: String,
+    pub seen: Surroundings,
+    pub cursor_line: usize,
+    /// Whether the log may hold it.
+    pub may_store: bool,
+    /// Whether the model was asked, whatever came of it.
+    pub is_scored: bool,
+}
+
+impl Candidate {
+    /// What was found, if it fits the documents as they are now.
+    pub fn of(state: &State, asked: &Asked, edit: NextEdit) -> Option<Candidate> {
+        let document = state.documents.get(&*edit.file)?;
+        let text = &document.text;
+        if edit.range.end > text.len_bytes() {
+            return None;
+        }
+        let place = text.byte_to_char(edit.range.start)..text.byte_to_char(edit.range.end);
+        let is_here = *edit.file == *asked.uri;
+        // A secret stays in its own file.
+        if !is_here && secrets::holds_secret(&edit.new) {
+            return None;
+        }
+        let cursor =
+            state.documents.get(&asked.uri)?.offset(asked.position, state.encoding).ok()?;
+        let cursor_line = state.documents.get(&asked.uri)?.text.char_to_line(cursor);
+        let line = text.char_to_line(place.start);
+        let seen = Surroundings {
+            rule: edit.rule.0,
+            kind: kind(edit.kind),
+            support: edit.support as u32,
+            lines_away: is_here.then(|| line.abs_diff(cursor_line) as u32),
+            is_in_same_block: is_here && is_in_same_block(text, line, cursor_line),
+            log_ratio: None,
+        };
+        let Document { path, language, .. } = document;
+        let (path, language) = (path.clone(), language.clone());
+        let (may_store, is_scored) = (false, false);
+        Some(Candidate { edit, place, path, language, seen, cursor_line, may_store, is_scored })
+    }
+
+    /// Whether what is to be replaced stands at the place now.
+    pub fn fits(&self, state: &State) -> bool {
+        state.documents.get(&*self.edit.file).is_some_and(|document| {
+            let text = &document.text;
+            self.place.end <= text.len_chars()
+                && text.char_to_byte(self.place.start) == self.edit.range.start
+                && text.slice(self.place.clone()) == self.edit.old
+        })
+    }
+
+    /// What the model is asked of it.
+    pub fn texts(&self, state: &State) -> Option<Texts> {
+        let text = &state.documents.get(&*self.edit.file)?.text;
+        Texts::of(text, &self.place, &self.edit.new)
+    }
+}
+
+/// Whether no line between these two begins at the left margin, as the lines of a function do.
+fn is_in_same_block(text: &Rope, one: usize, other: usize) -> bool {
+    let lines = one.min(other)..one.max(other);
+    lines.len() <= BLOCK_LINES_MAX
+        && lines.chain([one.max(other)]).all(|line| {
+            text.get_line(line)
+                .and_then(|line| line.get_char(0))
+                .is_none_or(|first| first.is_whitespace())
+        })
+}
+
+fn kind(kind: RuleKind) -> NextEditKind {
+    match kind {
+        RuleKind::Rewrite => NextEditKind::Rewrite,
+        RuleKind::RewriteWithHoles => NextEditKind::RewriteWithHoles,
+        RuleKind::Insertion => NextEditKind::Insertion,
+        RuleKind::InlineDeletion => NextEditKind::InlineDeletion,
+        RuleKind::InsertedLines => NextEditKind::InsertedLines,
+        RuleKind::DeletedLines => NextEditKind::DeletedLines,
+    }
+}
