@@ -103,8 +103,8 @@ impl Training<'_> {
         steps.run(&format!("texts: {}", draw.list), &mut written)?;
         let unfinished = file("unfinished");
         let mut hone = Command::new(self.workspace.binary("hone"));
-        hone.args(["lab", "texts", "--model"]).arg(&self.model);
-        hone.stdin(File::open(&texts)?).stdout(File::create(&unfinished)?);
+        hone.args(["lab", "texts", "--model"]).arg(&self.model).arg(&texts);
+        hone.stdout(File::create(&unfinished)?);
         steps.run(&format!("episodes: {}", draw.list), &mut hone)?;
         fs::rename(&unfinished, &episodes)?;
         Ok(episodes)

@@ -33,8 +33,9 @@ pub enum PullError {
     )]
     DiskFull { path: PathBuf, missing: u64 },
     #[error(
-        "could not fetch {name}: {reasons}. It was asked for {route}. Without a network, place \
-         the file ({check}) at {} or serve another one with --model FILE.gguf",
+        "could not fetch {name}: {reasons}. It was asked for {route}. HONE_MODEL_MIRROR can name \
+         a web server that has it. Without a network, place the file ({check}) at {} or serve \
+         another one with --model FILE.gguf",
         path.display()
     )]
     NoSource { name: String, reasons: String, route: String, check: String, path: PathBuf },

@@ -12,7 +12,8 @@ use feedback::episode::Episode;
 use feedback::event::{Completion, Decision, Sampling, StopReason, Timing, Typed};
 use ropey::Rope;
 use serde::Deserialize;
-use std::io::{self, BufRead, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
@@ -23,6 +24,9 @@ pub struct TextsArgs {
     /// FIM template of the model, where its vocabulary does not tell
     #[arg(long, value_name = "NAME")]
     template: Option<String>,
+    /// The texts, one JSON object a line: repository, path, language, text, cursor and written
+    #[arg(value_name = "FILE")]
+    texts: PathBuf,
 }
 
 /// A text that somebody wrote, and the document in which they did.
@@ -37,8 +41,10 @@ struct Written {
     written: String,
 }
 
-/// Reads a text a line from stdin, and writes an episode a line to stdout.
+/// Prints an episode a line.
 pub fn run(args: &TextsArgs) -> Result<()> {
+    let named = || args.texts.display().to_string();
+    let texts = BufReader::new(File::open(&args.texts).with_context(named)?);
     let found = models::inspect::inspect(&args.model, args.template.as_deref())?;
     let config = Config::default();
     let engine = LlamaEngine::load(&LlamaConfig {
@@ -55,10 +61,9 @@ pub fn run(args: &TextsArgs) -> Result<()> {
     .map_err(|error| anyhow::anyhow!("{error}"))?;
     let window = config.lab.window();
     let tokenize = engine.tokenizer();
-    let mut out = BufWriter::new(io::stdout().lock());
-    for (number, line) in io::stdin().lock().lines().enumerate() {
+    for (number, line) in texts.lines().enumerate() {
         let written: Written = serde_json::from_str(&line?)
-            .with_context(|| format!("line {} of stdin is no text", number + 1))?;
+            .with_context(|| format!("{}:{}: it is no text", named(), number + 1))?;
         let document = Rope::from_str(&written.text);
         let cursor = written.cursor.min(document.len_chars());
         let prompt = PromptLayout::new(&document, cursor, window).prompt(&document, cursor, window);
@@ -92,8 +97,7 @@ pub fn run(args: &TextsArgs) -> Result<()> {
             replacement: Some(tokenize(&written.written)),
             kept: None,
         };
-        serde_json::to_writer(&mut out, &episode)?;
-        out.write_all(b"\n")?;
+        say!("{}", serde_json::to_string(&episode)?)?;
     }
-    Ok(out.flush()?)
+    Ok(())
 }
