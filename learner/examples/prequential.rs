@@ -20,19 +20,15 @@ use feedback::job::Hyper;
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
-use learner::machine::threads::Threads;
-use learner::model::Transformer;
-use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
-use learner::ppo::batch::{Batch, BatchInputs};
+use learner::ppo::batch::Batch;
 use learner::ppo::trained_part::TrainedPart;
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
-use models::vocab::Vocab;
-use scoring::{TokenScores, prompts, score_texts};
+use scoring::{Base, TokenScores, prompts, score_texts};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -96,12 +92,6 @@ impl FromStr for Variant {
     }
 }
 
-struct Base {
-    sha256: String,
-    vocab: Vocab,
-    model: Transformer<f32>,
-}
-
 /// A text that the user typed, and its scores.
 #[derive(Clone, Copy)]
 struct ScoredText {
@@ -134,12 +124,7 @@ const AVERAGE_WARMUP: f64 = 9.0;
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let gguf = Gguf::open(&arguments.model)?;
-    let base = Base {
-        sha256: models::file::sha256(&arguments.model)?,
-        vocab: Vocab::from_gguf(&gguf)?,
-        model: load(&gguf)?,
-    };
-    let threads = Threads::fixed(rayon::current_num_threads());
+    let base = Base::open(&gguf)?;
     let mut streams = vec![];
     for home in &arguments.homes {
         let mut episodes = episodes(home, &base.sha256)?;
@@ -158,7 +143,7 @@ fn main() -> anyhow::Result<()> {
             let started = Instant::now();
             let mut cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256))
                 .map_err(anyhow::Error::msg)?;
-            let texts = run(&base, episodes, variant, &mut cache, &threads, &|texts| {
+            let texts = run(&base, episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -187,35 +172,25 @@ fn run(
     episodes: &[Episode],
     variant: &Variant,
     cache: &mut DiskCache,
-    threads: &Threads,
     scored: &dyn Fn(&[ScoredText]),
 ) -> anyhow::Result<Vec<ScoredText>> {
     let hyper = &variant.hyper;
-    let inputs = |hyper| BatchInputs {
-        vocab: &base.vocab,
-        base_sha256: &base.sha256,
-        context_tokens: base.model.shape.context,
-        experts: base.model.shape.expert_layout(),
-        parent: 0,
-        reward: RewardVersion::V1,
-        hyper,
-    };
     let imitating = Hyper { demonstration_coefficient: 1.0, ..hyper.clone() };
     let mut lora = Lora::fresh(&base.model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
     let mut optimizer = AdamW::new(&lora);
     let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
-        if let Ok(batch) = Batch::new(fresh, &[], &inputs(&imitating)) {
-            let kv = prompts(&base.model, &batch, Some(cache), threads)?;
-            let seen = score(base, &batch, &kv, &served, threads)?;
+        if let Ok(batch) = Batch::new(fresh, &[], &base.inputs(&imitating)) {
+            let kv = prompts(base, &batch, Some(cache))?;
+            let seen = score(base, &batch, &kv, &served)?;
             scored(&seen);
             texts.extend(seen);
         }
         let end = index * variant.batch;
         let replay = &episodes[end.saturating_sub(variant.replay)..end];
-        let Ok(batch) = Batch::new(fresh, replay, &inputs(hyper)) else { continue };
-        let kv = prompts(&base.model, &batch, Some(cache), threads)?;
+        let Ok(batch) = Batch::new(fresh, replay, &base.inputs(hyper)) else { continue };
+        let kv = prompts(base, &batch, Some(cache))?;
         let seed = index as u64 + 1;
         let start = ppo::UpdateStart {
             lora,
@@ -224,8 +199,13 @@ fn run(
             fresh: index == 0,
             seed,
         };
-        let update_inputs =
-            ppo::UpdateInputs { model: &base.model, batch: &batch, kv: &kv, hyper, threads };
+        let update_inputs = ppo::UpdateInputs {
+            model: &base.model,
+            batch: &batch,
+            kv: &kv,
+            hyper,
+            threads: &base.threads,
+        };
         let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;
         (lora, optimizer) = (update.lora, update.optimizer);
         // After a few updates the mean must not consist of the base for the most part.
@@ -248,9 +228,8 @@ fn score(
     batch: &Batch,
     kv: &PromptKv,
     lora: &Lora,
-    threads: &Threads,
 ) -> anyhow::Result<Vec<ScoredText>> {
-    let scores = |lora| score_texts(&base.model, batch, kv, lora, threads);
+    let scores = |lora| score_texts(base, batch, kv, lora);
     let pairs = scores(None)?.into_iter().zip(scores(Some(lora))?);
     let scored = pairs.map(|(base, adapter)| ScoredText {
         tokens: batch.samples[base.sample].targets.len(),

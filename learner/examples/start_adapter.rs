@@ -13,23 +13,19 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use feedback::episode::Episode;
 use feedback::job::Hyper;
-use feedback::reward::RewardVersion;
-use learner::machine::threads::Threads;
-use learner::model::Transformer;
 use learner::model::lm_head::Target;
-use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
-use learner::ppo::batch::{Batch, BatchInputs};
+use learner::ppo::batch::Batch;
 use learner::ppo::trained_part::TrainedPart;
 use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use scoring::{TokenScores, prompts, score_texts};
+use scoring::{Base, TokenScores, prompts, score_texts};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -76,13 +72,6 @@ struct Arguments {
     seed: u64,
 }
 
-struct Base {
-    sha256: String,
-    vocab: Vocab,
-    model: Transformer<f32>,
-    threads: Threads,
-}
-
 /// Texts that are scored, with their prompts.
 struct Prepared {
     batch: Batch,
@@ -105,12 +94,7 @@ struct Scores {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let gguf = Gguf::open(&arguments.model)?;
-    let base = Base {
-        sha256: models::file::sha256(&arguments.model)?,
-        vocab: Vocab::from_gguf(&gguf)?,
-        model: load(&gguf)?,
-        threads: Threads::fixed(rayon::current_num_threads()),
-    };
+    let base = Base::open(&gguf)?;
     let scored = arguments.score.as_deref().map(episodes).transpose()?.unwrap_or_default();
     let scored = prepare(&base, &scored)?;
     let lora = match &arguments.adapter {
@@ -176,7 +160,7 @@ fn train(
     let mut done = 0;
     for chunk in learned.chunks(CHUNK) {
         let batch = batch(base, chunk, &hyper)?;
-        let kv = prompts(&base.model, &batch, None, &base.threads)?;
+        let kv = prompts(base, &batch, None)?;
         let seed = arguments.seed + done as u64;
         let part = TrainedPart::Private;
         let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed };
@@ -203,23 +187,14 @@ fn train(
 }
 
 fn batch(base: &Base, episodes: &[Episode], hyper: &Hyper) -> anyhow::Result<Batch> {
-    let inputs = BatchInputs {
-        vocab: &base.vocab,
-        base_sha256: &base.sha256,
-        context_tokens: base.model.shape.context,
-        experts: base.model.shape.expert_layout(),
-        parent: 0,
-        reward: RewardVersion::V1,
-        hyper,
-    };
-    Ok(Batch::new(episodes, &[], &inputs)?)
+    Ok(Batch::new(episodes, &[], &base.inputs(hyper))?)
 }
 
 /// Computes the prompts of the texts that are scored again and again.
 fn prepare(base: &Base, episodes: &[Episode]) -> anyhow::Result<Vec<Prepared>> {
     let chunks = episodes.chunks(CHUNK).map(|chunk| {
         let batch = batch(base, chunk, &Hyper::default())?;
-        let kv = prompts(&base.model, &batch, None, &base.threads)?;
+        let kv = prompts(base, &batch, None)?;
         let path = |episode: &Episode| (episode.seq, episode.completion.path.clone());
         Ok(Prepared { batch, kv, paths: chunk.iter().map(path).collect() })
     });
@@ -241,13 +216,12 @@ impl Curve<'_> {
         let mut authors: BTreeMap<String, Scores> = BTreeMap::new();
         let mut of_texts = vec![];
         for Prepared { batch, kv, paths } in &self.scored {
-            let base = self.base;
-            for text in score_texts(&base.model, batch, kv, lora, &base.threads)? {
+            for text in score_texts(self.base, batch, kv, lora)? {
                 let sample = &batch.samples[text.sample];
                 let path = paths.get(&sample.seq).map_or("", String::as_str);
                 let repository = path.split('/').next().unwrap_or_default();
                 let scores = authors.entry(repository.to_owned()).or_default();
-                of_texts.push(scores.add(&text, &sample.targets, &base.vocab));
+                of_texts.push(scores.add(&text, &sample.targets, &self.base.vocab));
             }
         }
         let is_adapted = lora.is_some();
@@ -256,7 +230,11 @@ impl Curve<'_> {
         let right = sum(|scores| scores.right_lines);
         let all = sum(|scores| scores.lines);
         let characters = sum(|scores| scores.right_characters);
-        let who = if is_adapted { format!("{learned} texts") } else { "plain model".to_owned() };
+        let who = match (is_adapted, learned) {
+            (false, _) => "plain model".to_owned(),
+            (true, 0) => "adapter".to_owned(),
+            (true, learned) => format!("{learned} texts"),
+        };
         let change = if is_adapted && !self.of_base.is_empty() {
             let (low, high) = interval(&self.of_base, &of_texts);
             let change = gain(self.of_base.iter().sum(), characters);

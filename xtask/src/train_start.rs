@@ -14,7 +14,8 @@ use std::process::Command;
 /// The repositories: those that are learned from, those of the learning curve, and those of the
 /// result. Each has the commit at which its history ends.
 const REPOSITORIES: &str = "xtask/start-adapter/repositories.json";
-/// The first day whose commits are drawn: the default model was trained on nothing younger.
+/// The first day whose commits are drawn. The default model hardly knows younger ones: it was
+/// trained on repositories that were created before February 2024 (arXiv:2409.12186).
 const SINCE: &str = "2024-07-01";
 
 #[derive(Args)]
@@ -129,8 +130,9 @@ impl Training<'_> {
             git
         };
         const BRANCH: &str = "refs/heads/start-adapter";
-        steps.run(head, git().args(["update-ref", BRANCH, head]))?;
-        steps.run(head, git().args(["symbolic-ref", "HEAD", BRANCH]))?;
+        let ends = format!("{} ends at {head}", name.display());
+        steps.run(&ends, git().args(["update-ref", BRANCH, head]))?;
+        steps.run(&format!("{ends}: branch"), git().args(["symbolic-ref", "HEAD", BRANCH]))?;
         Ok(folder)
     }
 }

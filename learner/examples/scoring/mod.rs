@@ -1,16 +1,53 @@
 //! Scores what users typed, token by token, under an adapter or the base.
 
+use feedback::job::Hyper;
+use feedback::reward::RewardVersion;
 use learner::machine::threads::Threads;
+use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::{Tail, TailBatch, Transformer};
-use learner::ppo::batch::Batch;
+use learner::ppo::batch::{Batch, BatchInputs};
 use models::disk_cache::DiskCache;
+use models::gguf::Gguf;
+use models::vocab::Vocab;
 
 /// At this temperature the likeliest token has all of the probability.
 const GREEDY_TEMPERATURE: f64 = 1e-3;
 /// The number of texts that are scored at once. Their rows fit into the cache of the CPU.
 const TEXTS_AT_ONCE: usize = 8;
+
+/// The model that is learned on.
+pub struct Base {
+    pub sha256: String,
+    pub vocab: Vocab,
+    pub model: Transformer<f32>,
+    pub threads: Threads,
+}
+
+impl Base {
+    pub fn open(gguf: &Gguf) -> anyhow::Result<Base> {
+        Ok(Base {
+            sha256: models::file::sha256(&gguf.path)?,
+            vocab: Vocab::from_gguf(gguf)?,
+            model: load(gguf)?,
+            threads: Threads::fixed(rayon::current_num_threads()),
+        })
+    }
+
+    /// What a batch of texts that the base served depends on.
+    pub fn inputs<'a>(&'a self, hyper: &'a Hyper) -> BatchInputs<'a> {
+        BatchInputs {
+            vocab: &self.vocab,
+            base_sha256: &self.sha256,
+            context_tokens: self.model.shape.context,
+            experts: self.model.shape.expert_layout(),
+            parent: 0,
+            reward: RewardVersion::V1,
+            hyper,
+        }
+    }
+}
 
 /// The scores of one text.
 pub struct TokenScores {
@@ -24,22 +61,20 @@ pub struct TokenScores {
 
 /// The keys and values of a batch's prompts.
 pub fn prompts(
-    model: &Transformer<f32>,
+    base: &Base,
     batch: &Batch,
     cache: Option<&mut DiskCache>,
-    threads: &Threads,
 ) -> anyhow::Result<PromptKv> {
     let prompts: Vec<&[u32]> = batch.samples.iter().map(|s| s.prompt.as_slice()).collect();
-    PromptKv::compute(model, &prompts, cache, threads, |_| Ok(()))
+    PromptKv::compute(&base.model, &prompts, cache, &base.threads, |_| Ok(()))
 }
 
 /// Scores every text of the batch that the user typed. Without an adapter the base scores it.
 pub fn score_texts(
-    model: &Transformer<f32>,
+    base: &Base,
     batch: &Batch,
     kv: &PromptKv,
     lora: Option<&Lora>,
-    threads: &Threads,
 ) -> anyhow::Result<Vec<TokenScores>> {
     let typed: Vec<usize> =
         (0..batch.samples.len()).filter(|&i| batch.samples[i].in_demonstration_loss).collect();
@@ -57,7 +92,7 @@ pub fn score_texts(
     for few in typed.chunks(TEXTS_AT_ONCE) {
         let logprobs = |temperature| {
             let tails: Vec<Tail> = few.iter().map(|&index| tail(index, temperature)).collect();
-            threads.run(|| model.logprobs(lora, &TailBatch::new(&tails), kv))
+            base.threads.run(|| base.model.logprobs(lora, &TailBatch::new(&tails), kv))
         };
         let (mut warm, mut cold) =
             (logprobs(None)?.into_iter(), logprobs(Some(GREEDY_TEMPERATURE))?.into_iter());

@@ -3,7 +3,8 @@
 //!
 //! A chunk is picked around the cursor when a document is entered, left or saved, and from above
 //! and below the window when the cursor has moved far (`autoload/llama.vim` of
-//! ggml-org/llama.vim, with its default settings).
+//! ggml-org/llama.vim, with its default settings). A server is not told what is copied, so the
+//! chunks that llama.vim picks of copied text are missing.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -69,7 +69,7 @@ pub fn run(args: &TextsArgs) -> Result<()> {
         let prompt = PromptLayout::new(&document, cursor, window).prompt(&document, cursor, window);
         let (prompt, adapter_from) = engine.prompt_tokens(&prompt);
         let completion = Completion {
-            id: format!("text-{number}").as_str().into(),
+            id: format!("text-{number}"),
             path: format!("{}/{}", written.repository, written.path),
             context: vec![],
             language: written.language,
