@@ -1,0 +1,182 @@
+"""The coordinator's certificate and the members' keys, with the real Flower over loopback."""
+
+import datetime
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+PATIENCE = 120
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+def certificate(
+    name: str, key: ec.EllipticCurvePrivateKey, by: ec.EllipticCurvePrivateKey, is_authority: bool
+) -> bytes:
+    """A certificate for this machine, of the authority or signed by it."""
+    now = datetime.datetime.now(datetime.UTC)
+    named = [x509.NameAttribute(NameOID.COMMON_NAME, name)]
+    issuer = [x509.NameAttribute(NameOID.COMMON_NAME, "authority")]
+    here = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name(named))
+        .issuer_name(x509.Name(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(here), critical=False)
+        .sign(by, hashes.SHA256())
+    )
+    return made.public_bytes(serialization.Encoding.PEM)
+
+
+class Certificate(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="hc"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.started: list[subprocess.Popen] = []
+        self.addCleanup(self.stop_all)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "FLWR_HOME": str(self.folder / "flower"),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+        }
+
+    def stop_all(self):
+        for process in reversed(self.started):
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def start(self, name: str, *command: str) -> tuple[subprocess.Popen, Path]:
+        path = self.folder / f"{name}.log"
+        with open(path, "wb") as log:
+            process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+        self.started.append(process)
+        return process, path
+
+    def file(self, name: str, content: bytes) -> str:
+        path = self.folder / name
+        path.touch(mode=0o600)
+        path.write_bytes(content)
+        return str(path)
+
+    def authority(self, name: str) -> tuple[ec.EllipticCurvePrivateKey, str]:
+        key = ec.generate_private_key(ec.SECP384R1())
+        return key, self.file(f"{name}.pem", certificate("authority", key, key, True))
+
+    def key(self, name: str) -> tuple[str, str]:
+        """A member's key, and the file with the public half of it."""
+        key = ec.generate_private_key(ec.SECP384R1())
+        public = key.public_key().public_bytes(
+            serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+        )
+        private = key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.OpenSSH,
+            serialization.NoEncryption(),
+        )
+        return self.file(name, private), self.file(f"{name}.pub", public)
+
+    def flwr(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["flwr", *arguments], env=self.environment, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, f"flwr {arguments}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def states(self) -> list[str]:
+        """How each registered member stands with the coordinator."""
+        told = json.loads(self.flwr("supernode", "list", "test", "--format", "json"))
+        return sorted(node["status"] for node in told["nodes"])
+
+    def wait_for(self, what: str, reached) -> None:
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            if reached():
+                return
+            time.sleep(0.5)
+        logs = {
+            log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")
+        }
+        self.fail(f"{what}: {logs}")
+
+    def member(self, name: str, link: int, trusted: str, key: str):
+        return self.start(
+            name, "flower-supernode", "--superlink", f"127.0.0.1:{link}",
+            "--root-certificates", trusted, "--auth-supernode-private-key", key,
+            "--host", "127.0.0.1", "--port", str(free_port()), "--max-retries", "2",
+        )
+
+    def test_only_a_pinned_coordinator_is_spoken_to_and_only_a_known_member_listened_to(self):
+        authority, trusted = self.authority("ca")
+        _, foreign = self.authority("foreign")
+        server = ec.generate_private_key(ec.SECP384R1())
+        port = free_port()
+        self.start(
+            "superlink", "flower-superlink", "--host", "127.0.0.1", "--port", str(port),
+            "--ssl-ca-certfile", trusted,
+            "--ssl-certfile", self.file("server.pem", certificate("here", server, authority, False)),
+            "--ssl-keyfile", self.file("server.key", pem(server)),
+            "--enable-supernode-auth", "--disable-runtime-dependency-installation",
+        )
+        flower = self.folder / "flower"
+        flower.mkdir(exist_ok=True)
+        (flower / "config.toml").write_text(
+            '[superlink]\ndefault = "test"\n\n'
+            f'[superlink.test]\naddress = "127.0.0.1:{port}"\nroot-certificates = "{trusted}"\n'
+        )
+        self.wait_for("the SuperLink listens", lambda: self.listens(port))
+        (known, public), (unknown, _), (other, other_public) = map(self.key, "abc")
+        for each in (public, other_public):
+            self.flwr("supernode", "register", each, "test")
+        self.assertEqual(self.states(), ["registered", "registered"])
+        self.member("known", port, trusted, known)
+        self.wait_for("the known member is there", lambda: "online" in self.states())
+        # It trusts another authority, and does not speak to this coordinator.
+        pinned, told = self.member("pinned", port, foreign, other)
+        refused, _ = self.member("unknown", port, trusted, unknown)
+        self.wait_for("the foreign certificate is refused", lambda: pinned.poll() is not None)
+        self.wait_for("the unknown key is refused", lambda: refused.poll() is not None)
+        self.assertIn("CERTIFICATE_VERIFY_FAILED", told.read_text(errors="replace"))
+        self.assertEqual(self.states(), ["online", "registered"])
+
+    @staticmethod
+    def listens(port: int) -> bool:
+        with socket.socket() as attempt:
+            return attempt.connect_ex(("127.0.0.1", port)) == 0
+
+
+if __name__ == "__main__":
+    unittest.main()
