@@ -7,39 +7,31 @@
 //! is right if greedy decoding gives all of it behind the text above it. `cargo xtask train-start`
 //! runs the whole.
 
+mod lines;
 mod scoring;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Parser;
 use feedback::episode::Episode;
-use feedback::job::Hyper;
-use learner::model::lm_head::Target;
+use feedback::event::Outcome;
+use feedback::job::{Advantage, Hyper};
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
 use learner::ppo::batch::Batch;
 use learner::ppo::trained_part::TrainedPart;
+use lines::{Scores, episodes, gain, interval};
 use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
-use models::vocab::Vocab;
-use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
-use scoring::{Base, TokenScores, prompts, score_texts};
-use serde::Serialize;
+use scoring::{Base, prompts, score_texts};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Texts whose prompts are in memory at once.
 const CHUNK: usize = 64;
-/// Shorter lines, such as brackets and `else`, do not count.
-const LINE_CHARS_MIN: usize = 4;
-/// Resamples of a bootstrap.
-const RESAMPLES: usize = 2000;
 
 #[derive(Parser)]
 struct Arguments {
@@ -68,6 +60,9 @@ struct Arguments {
     /// Texts of one step
     #[arg(long, default_value_t = 16)]
     minibatch: usize,
+    /// The episodes are samples, and those of one prompt are compared with each other (GRPO)
+    #[arg(long)]
+    groups: bool,
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -78,17 +73,6 @@ struct Prepared {
     kv: PromptKv,
     /// The path of each text, by the number of its episode.
     paths: BTreeMap<u64, String>,
-}
-
-/// The scores of one author's texts.
-#[derive(Debug, Clone, Default, Serialize)]
-struct Scores {
-    lines: usize,
-    characters: usize,
-    right_lines: usize,
-    right_characters: usize,
-    tokens: usize,
-    nats: f64,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -113,28 +97,41 @@ fn main() -> anyhow::Result<()> {
     let out = arguments.out.as_deref().context("--learn needs --out")?;
     let mut learned = episodes(learn)?;
     learned.truncate(arguments.limit);
+    if arguments.groups {
+        learned = with_two_rewards(learned);
+    }
     train(&base, &arguments, lora, &learned, &curve, out)
 }
 
-fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {
-    let lines = BufReader::new(File::open(path).with_context(|| path.display().to_string())?);
-    let read = |line: std::io::Result<String>| Ok(serde_json::from_str(&line?)?);
-    let episodes: Vec<Episode> = lines.lines().map(read).collect::<anyhow::Result<_>>()?;
-    ensure!(!episodes.is_empty(), "{}: no episode", path.display());
-    Ok(episodes)
+/// The samples of those prompts at which some were right and others were not. Nothing can be
+/// learned from the others.
+fn with_two_rewards(samples: Vec<Episode>) -> Vec<Episode> {
+    let mut of_prompts: BTreeMap<Vec<u32>, (bool, bool)> = BTreeMap::new();
+    for sample in &samples {
+        let of_prompt = of_prompts.entry(sample.completion.prompt.clone()).or_default();
+        match sample.outcome {
+            Some((Outcome::Accepted, _)) => of_prompt.0 = true,
+            _ => of_prompt.1 = true,
+        }
+    }
+    let all = of_prompts.len();
+    of_prompts.retain(|_, rewards| *rewards == (true, true));
+    eprintln!("{} of {all} prompts have right and wrong samples", of_prompts.len());
+    samples.into_iter().filter(|one| of_prompts.contains_key(&one.completion.prompt)).collect()
 }
 
 fn hyper(arguments: &Arguments) -> Hyper {
+    let by_groups =
+        Hyper { advantage: Advantage::Group, demonstration_coefficient: 0.0, ..Hyper::default() };
+    let by_imitation = Hyper { policy_coefficient: 0.0, kl_coefficient: 0.0, ..Hyper::default() };
     Hyper {
         learning_rate: arguments.learning_rate,
         minibatch_episodes: arguments.minibatch,
         epochs: 1,
-        policy_coefficient: 0.0,
-        kl_coefficient: 0.0,
         // These bound an update of sixteen labels. Here a batch has hundreds of texts.
         max_update_ratio: 1.0,
         target_kl: 100.0,
-        ..Hyper::default()
+        ..if arguments.groups { by_groups } else { by_imitation }
     }
 }
 
@@ -175,8 +172,9 @@ fn train(
         (lora, optimizer, fresh) = (update.lora, update.optimizer, false);
         done += chunk.len();
         let seconds = started.elapsed().as_secs_f64();
-        let before = update.demonstrated.map_or(f32::NAN, |texts| texts.parent - texts.base);
-        eprintln!("{done} of {} texts, {seconds:.0} s, {before:+.3} nats a token", learned.len());
+        let before = update.demonstrated.map(|texts| texts.parent - texts.base);
+        let before = before.map_or(String::new(), |nats| format!(", {nats:+.3} nats a token"));
+        eprintln!("{done} of {} episodes, {seconds:.0} s{before}", learned.len());
         if done % arguments.score_every < CHUNK || done == learned.len() {
             curve.report(done, Some(&lora))?;
             let invocation = batch.invocation.into_iter().collect();
@@ -244,59 +242,5 @@ impl Curve<'_> {
         };
         eprintln!("{who}: {right} of {all} lines right, {characters} characters{change}");
         Ok(of_texts)
-    }
-}
-
-/// By how many percent there is more.
-fn gain(before: usize, after: usize) -> f64 {
-    100.0 * (after as f64 / before.max(1) as f64 - 1.0)
-}
-
-/// The 95 % interval of the gain: a paired bootstrap over the texts.
-fn interval(before: &[usize], after: &[usize]) -> (f64, f64) {
-    let mut random = StdRng::seed_from_u64(1);
-    let mut gains: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            let drawn = (0..before.len()).map(|_| random.random_range(0..before.len()));
-            let (was, is) =
-                drawn.fold((0, 0), |(was, is), text| (was + before[text], is + after[text]));
-            gain(was, is)
-        })
-        .collect();
-    gains.sort_by(f64::total_cmp);
-    (gains[RESAMPLES * 25 / 1000], gains[RESAMPLES * 975 / 1000])
-}
-
-impl Scores {
-    /// Adds a text. Returns the characters of its right lines.
-    fn add(&mut self, text: &TokenScores, targets: &[Target], vocab: &Vocab) -> usize {
-        let right_before = self.right_characters;
-        self.tokens += text.logprobs.len();
-        self.nats += text.logprobs.iter().sum::<f64>();
-        let (mut line, mut is_right) = (vec![], true);
-        for (target, is_greedy) in targets.iter().zip(&text.is_greedy) {
-            // A token may end a line and begin the next one.
-            let piece = vocab.piece(target.token);
-            is_right &= is_greedy;
-            line.extend_from_slice(piece);
-            if piece.contains(&b'\n') {
-                self.add_line(&line, is_right);
-                (line, is_right) = (vec![], true);
-            }
-        }
-        self.right_characters - right_before
-    }
-
-    fn add_line(&mut self, line: &[u8], is_right: bool) {
-        let characters = String::from_utf8_lossy(line).trim().chars().count();
-        if characters < LINE_CHARS_MIN {
-            return;
-        }
-        self.lines += 1;
-        self.characters += characters;
-        if is_right {
-            self.right_lines += 1;
-            self.right_characters += characters;
-        }
     }
 }

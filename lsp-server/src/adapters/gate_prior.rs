@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
-use policy::gate::features::{FEATURES, FEATURES_BEFORE_COPIES, FEATURES_VERSION};
+use policy::gate::features::{FEATURES, FEATURES_SINCE_2, FEATURES_VERSION, earlier_length};
 use policy::gate::prior::{Prior, shipped};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -22,16 +22,14 @@ struct StoredPrior {
 impl StoredPrior {
     /// The prior of today's features. Those that the file does not have yet start as shipped.
     fn prior(&self) -> Option<Prior> {
-        let count = match self.features_version {
-            FEATURES_VERSION => FEATURES,
-            version if version == FEATURES_BEFORE_COPIES.0 => FEATURES_BEFORE_COPIES.1,
-            _ => return None,
-        };
+        let is_todays = self.features_version == FEATURES_VERSION;
+        let length = if is_todays { FEATURES } else { earlier_length(self.features_version)? };
+        let same = if is_todays { FEATURES } else { FEATURES_SINCE_2 };
         let mut prior = shipped();
-        let is_whole = self.mean.len() == count && self.deviation.len() == count;
+        let is_whole = self.mean.len() == length && self.deviation.len() == length;
         is_whole.then(|| {
-            prior.mean[..count].copy_from_slice(&self.mean);
-            prior.deviation[..count].copy_from_slice(&self.deviation);
+            prior.mean[..same].copy_from_slice(&self.mean[..same]);
+            prior.deviation[..same].copy_from_slice(&self.deviation[..same]);
             prior
         })
     }
@@ -89,7 +87,7 @@ mod tests {
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
         for (damaged, part) in [
-            (text.replace("\"features_version\": 3", "\"features_version\": 9"), "another version"),
+            (text.replace("\"features_version\": 4", "\"features_version\": 9"), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {
@@ -101,15 +99,17 @@ mod tests {
     }
 
     #[test]
-    fn a_prior_from_before_copies_keeps_its_weights() {
-        let folder = tempfile::tempdir().unwrap();
-        let (features_version, count) = FEATURES_BEFORE_COPIES;
-        let stored =
-            StoredPrior { features_version, mean: vec![0.5; count], deviation: vec![0.1; count] };
-        let text = serde_json::to_vec(&stored).unwrap();
-        std::fs::write(folder.path().join(FILE), text).unwrap();
-        let prior = load(folder.path());
-        assert_eq!((prior.mean[count - 1], prior.deviation[0]), (0.5, 0.1));
-        assert_eq!(prior.mean[count..], shipped().mean[count..]);
+    fn a_prior_of_an_earlier_version_keeps_its_weights() {
+        for features_version in [2, 3] {
+            let folder = tempfile::tempdir().unwrap();
+            let length = earlier_length(features_version).unwrap();
+            let (mean, deviation) = (vec![0.5; length], vec![0.1; length]);
+            let stored = StoredPrior { features_version, mean, deviation };
+            let text = serde_json::to_vec(&stored).unwrap();
+            std::fs::write(folder.path().join(FILE), text).unwrap();
+            let prior = load(folder.path());
+            assert_eq!((prior.mean[FEATURES_SINCE_2 - 1], prior.deviation[0]), (0.5, 0.1));
+            assert_eq!(prior.mean[FEATURES_SINCE_2..], shipped().mean[FEATURES_SINCE_2..]);
+        }
     }
 }

@@ -148,7 +148,7 @@ pub struct CompletionConfig {
     #[schemars(range(max = 20_000))]
     pub context_chars: Option<usize>,
     /// Whether an offer may also be a line of the file, of your latest typing or of the open
-    /// folder that went on there in the same way, where it is likelier than the model's own.
+    /// folder that went on there in the same way, where it is worth more than the model's own.
     pub memory: bool,
     /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
     /// you press the key for it) or `on` (as you edit).

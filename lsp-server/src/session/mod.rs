@@ -14,6 +14,7 @@ mod next_edit;
 pub mod notebooks;
 mod other_code;
 mod prompt_names;
+mod proposals;
 pub mod request;
 mod response;
 mod selected;

@@ -19,15 +19,19 @@ use completion::postprocess::{NearbyText, breaks_line, closes_again};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
-use feedback::event::{AdapterVersion, ArmRecord, Completion, Copied, Sampling, StopReason};
+use feedback::event::{AdapterVersion, ArmRecord, Completion, Sampling, StopReason};
 use policy::gate::Recent;
-use policy::gate::features::Surroundings;
+use policy::gate::features::{Recalled, Surroundings};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+
+/// P(accepted) from which on a copy that the model has not seen is shown in place of all that the
+/// model may say.
+const CERTAIN: f32 = 0.5;
 
 /// Offers beside the first, if the user invokes the request.
 pub const ALTERNATIVES: usize = 2;
@@ -161,7 +165,7 @@ impl CursorContext {
         text: &'a str,
         logprobs: &'a [f32],
         stop: StopReason,
-        copied: Option<Copied>,
+        recalled: Option<Recalled>,
         recent: Recent,
     ) -> Surroundings<'a> {
         Surroundings {
@@ -174,7 +178,7 @@ impl CursorContext {
             idle_ms: self.idle_ms,
             rejects_here: self.rejects_here,
             recent,
-            copied,
+            recalled,
         }
     }
 
@@ -382,6 +386,15 @@ impl Session {
         is_likely && draw < f64::from(gate.propensity)
     }
 
+    /// Whether a copy is offered whatever the model says.
+    fn is_certain(&self, copy: &Candidate, context: &CursorContext) -> bool {
+        let Some((line, recalled)) = copy.unseen() else { return false };
+        let seen =
+            |recent| context.surroundings(line, &[], StopReason::Newline, Some(recalled), recent);
+        let gate = ask_gate(&self.services, &context.language, seen);
+        self.services.settings.current().lab.always_copy || gate.probability > CERTAIN
+    }
+
     /// Lays out the prompt, and makes this request the session's current one.
     fn prepare(
         &self,
@@ -418,7 +431,10 @@ impl Session {
         let mut request = context.request(prompt, choice.adapter, stop_rule, trigger, config);
         // In a rehearsal nobody's time passes.
         let passes = self.services.clock.passes();
-        request.draft = choice.copy.as_ref().map(|copy| copy.draft(&request, passes));
+        request.draft = choice
+            .copy
+            .as_ref()
+            .map(|copy| copy.draft(&request, self.is_certain(copy, &context), passes));
         // A copy that is offered whatever the model says needs no wait.
         let waits = waits && request.draft.as_ref().is_none_or(|draft| !draft.is_certain);
         if !passes {

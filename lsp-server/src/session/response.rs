@@ -4,8 +4,8 @@ use super::{Completed, Session, SessionError, suggestion};
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
-use crate::session::copies::{CopiedText, Proposal};
 use crate::session::gate::ask_gate;
+use crate::session::proposals::Proposal;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
@@ -16,6 +16,7 @@ use engine::{Answer, Generated};
 use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
+use policy::gate::features::Recalled;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl<'a> ResponseBuilder<'a> {
     /// The record of one answer with the part of it that is shown, and why it is shown or not.
     pub fn completion(&self, proposal: &Proposal) -> (Completion, Reason) {
         let ResponseBuilder { asked, generated, .. } = self;
-        let Proposal { answer, copied } = proposal;
+        let Proposal { answer, copied, recalled } = proposal;
         let (place, request) = (&asked.context, &asked.request);
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
@@ -65,7 +66,7 @@ impl<'a> ResponseBuilder<'a> {
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
         let shown = if is_short { "" } else { shown };
         let copied = copied.as_ref();
-        let decision = self.decide(shown, answer, copied, !is_short && !is_unfinished);
+        let decision = self.decide(shown, answer, *recalled, !is_short && !is_unfinished);
         let reason = if is_short {
             Reason::TooShort
         } else if shown.is_empty() || held_back(&decision) {
@@ -124,7 +125,7 @@ impl<'a> ResponseBuilder<'a> {
     /// An answer that was not worth showing, if the engine would give the same again.
     pub fn suppressed(
         &self,
-        Proposal { answer, copied }: &Proposal,
+        Proposal { answer, copied, .. }: &Proposal,
         completion: &Completion,
         reason: Reason,
     ) -> Option<Suppressed> {
@@ -171,7 +172,7 @@ impl<'a> ResponseBuilder<'a> {
         &self,
         text: &str,
         answer: &Answer,
-        copied: Option<&CopiedText>,
+        recalled: Option<Recalled>,
         may_be_defect: bool,
     ) -> Decision {
         let asked = self.asked;
@@ -191,11 +192,7 @@ impl<'a> ResponseBuilder<'a> {
             } else {
                 new
             };
-            // A copy is a single line, and is judged by how likely both sources find it.
-            let of_copy = copied.map(|copied| [copied.probability.ln()]);
-            let new = of_copy.as_ref().map_or(new, |whole| &whole[..]);
-            let record = copied.map(|copied| copied.record);
-            let seen = |recent| asked.context.surroundings(line, new, stop, record, recent);
+            let seen = |recent| asked.context.surroundings(line, new, stop, recalled, recent);
             let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
@@ -215,7 +212,7 @@ impl Session {
         asked: PendingRequest,
         generated: Generated,
     ) -> Result<Completed, SessionError> {
-        let proposals = Proposal::all(asked.copy.as_ref(), &asked.request, &generated);
+        let proposals = Proposal::all(&self.services, &asked, &generated);
         let answered = ResponseBuilder::new(&self.services, &asked, &generated, &proposals);
         let place = &asked.context;
         let mut state = self.state.lock();

@@ -41,7 +41,9 @@ fn project(files: &[(&str, &str)], lsp: &[&str]) -> Project {
     for (name, text) in files {
         fs::write(root.join(name), text).unwrap();
     }
-    let home = Home::with(Model::Smol, &format!("{QUICK}completion.memory = true\n"));
+    // The gate would weigh the copy against what a small model says here.
+    let settings = format!("{QUICK}completion.memory = true\nlab.always_copy = true\n");
+    let home = Home::with(Model::Smol, &settings);
     let editor = Client::spawn(home.hone().args(lsp)).unwrap();
     editor.initialize_in(&[], Some(&root)).unwrap();
     let project = Project { root, home, editor, _folder: folder };

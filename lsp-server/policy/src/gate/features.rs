@@ -2,17 +2,26 @@
 //! shown, and of about unit size.
 
 use super::Recent;
-use feedback::event::{Copied, CopySource, GateRecord, StopReason};
+use feedback::event::{GateRecord, StopReason};
 
 /// The version of the list. It is raised whenever a feature changes its meaning; the gate does not
 /// learn from verdicts on another version.
-pub const FEATURES_VERSION: u32 = 3;
+pub const FEATURES_VERSION: u32 = 4;
 
-pub const FEATURES: usize = 24;
+pub const FEATURES: usize = 27;
 
-/// The version of the list before copies, and its length. What it has means the same today, and
-/// the features behind it are those of an offer that was not copied: 0.
-pub const FEATURES_BEFORE_COPIES: (u32, usize) = (2, 20);
+/// The first features have meant the same since version 2. Those behind them tell what was written
+/// before, and are 0 where nothing is known of that.
+pub const FEATURES_SINCE_2: usize = 20;
+
+/// The length of the list in an earlier version whose first features mean the same today.
+pub fn earlier_length(version: u32) -> Option<usize> {
+    match version {
+        2 => Some(FEATURES_SINCE_2),
+        3 => Some(24),
+        _ => None,
+    }
+}
 
 pub type Features = [f64; FEATURES];
 
@@ -37,11 +46,39 @@ pub const NAMES: [&str; FEATURES] = [
     "rejects in a row",
     "rejects on this line",
     "prose or data",
-    "copied",
-    "copied from the same file",
-    "copied: length of the match",
-    "copied: agreement",
+    "written before",
+    "written before: length of the match",
+    "written before: agreement",
+    "written before in the same file",
+    "written otherwise before",
+    "copied, and the model says otherwise",
+    "copied before the model spoke",
 ];
+
+/// Who wrote a text that is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    Model,
+    /// It is copied, and the model says something else.
+    Copy,
+    /// It is copied before the model spoke, so its log-prob is not known.
+    UnseenCopy,
+}
+
+/// What was written before behind the text that stands before the cursor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recalled {
+    pub writer: Writer,
+    /// Bytes before the cursor that stand at the other places too, blanks not counted.
+    pub matched: u32,
+    /// The number of these places.
+    pub places: u32,
+    pub is_own_file: bool,
+    /// The share of these places that goes on with the text that is judged.
+    pub share: f32,
+    /// The largest share that goes on with one other text.
+    pub share_of_other: f32,
+}
 
 /// One answer and its surroundings.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +94,12 @@ pub struct Surroundings<'a> {
     pub idle_ms: u64,
     pub rejects_here: u32,
     pub recent: Recent,
-    /// Set if the text was copied from where it was written before. `logprobs` then has one entry
-    /// for the whole text.
-    pub copied: Option<Copied>,
+    /// Set if the text before the cursor was written before.
+    pub recalled: Option<Recalled>,
 }
+
+/// What is taken as the log-prob of a text that the model has not seen: it is as likely as not.
+const UNSEEN_LOGPROB: f32 = -std::f32::consts::LN_2;
 
 /// Log-probs are cut here, in nats: everything below is simply unlikely.
 const LEAST_LOGPROB: f64 = -8.0;
@@ -71,8 +110,10 @@ const PROSE: &[&str] =
 
 pub fn features(seen: &Surroundings) -> Features {
     let logprob = |value: f32| f64::from(value).max(LEAST_LOGPROB);
-    let logprobs = || seen.logprobs.iter().map(|&value| logprob(value));
-    let count = seen.logprobs.len().max(1) as f64;
+    let is_unseen = seen.recalled.is_some_and(|recalled| recalled.writer == Writer::UnseenCopy);
+    let known = if is_unseen { &[UNSEEN_LOGPROB] } else { seen.logprobs };
+    let logprobs = || known.iter().map(|&value| logprob(value));
+    let count = known.len().max(1) as f64;
     let sum = logprobs().sum::<f64>().max(LEAST_LOGPROB);
     // This is ln(p / (1 − p)), where p is the probability of the whole text.
     let odds = sum - (1.0 - sum.exp()).max(1e-3).ln();
@@ -82,6 +123,9 @@ pub fn features(seen: &Surroundings) -> Features {
         is(ends.iter().any(|end| before.ends_with(end)))
     };
     let word = |c: char| c.is_alphanumeric() || c == '_';
+    let written = seen.recalled.filter(|recalled| recalled.share > 0.0);
+    let otherwise = seen.recalled.filter(|recalled| recalled.share <= 0.0);
+    let length = |recalled: &Recalled| (f64::from(recalled.matched) / 50.0).ln_1p();
     let marks = |c: char| matches!(c, ')' | ']' | '}' | ';' | ',' | ' ' | '>' | '"' | '\'');
     [
         1.0,
@@ -104,21 +148,29 @@ pub fn features(seen: &Surroundings) -> Features {
         f64::from(seen.recent.rejects).ln_1p() / 2.0,
         f64::from(seen.rejects_here).ln_1p(),
         is(PROSE.contains(&seen.language)),
-        is(seen.copied.is_some()),
-        is(seen.copied.is_some_and(|copied| copied.source == CopySource::OwnFile)),
-        seen.copied.map_or(0.0, |copied| (f64::from(copied.matched) / 50.0).ln_1p()),
-        seen.copied.map_or(0.0, |copied| {
-            f64::from(copied.agreement) * f64::from(copied.places).ln_1p() / 2.0
+        written.map_or(0.0, |_| 1.0),
+        written.map_or(0.0, |recalled| length(&recalled)),
+        written.map_or(0.0, |recalled| {
+            f64::from(recalled.share) * f64::from(recalled.places).ln_1p() / 2.0
         }),
+        is(written.is_some_and(|recalled| recalled.is_own_file)),
+        otherwise.map_or(0.0, |recalled| length(&recalled) * f64::from(recalled.share_of_other)),
+        is(seen.recalled.is_some_and(|recalled| recalled.writer == Writer::Copy)),
+        is(is_unseen),
     ]
 }
 
-/// The features of a record, if they mean today what they meant when it was made.
+/// The features of a record, if they mean today what they meant when it was made. A record of
+/// version 3 that says that the text was copied tells less than today's, and is left out.
 pub fn recorded(gate: &GateRecord) -> Option<Features> {
-    let is_known = (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES)
-        || (gate.features_version, gate.features.len()) == FEATURES_BEFORE_COPIES;
     let feature = |i: usize| gate.features.get(i).map_or(0.0, |&value| f64::from(value));
-    is_known.then(|| std::array::from_fn(feature))
+    if (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES) {
+        return Some(std::array::from_fn(feature));
+    }
+    let is_known = earlier_length(gate.features_version) == Some(gate.features.len());
+    let tells_less = || gate.features[FEATURES_SINCE_2..].iter().any(|&value| value != 0.0);
+    let first = |i: usize| if i < FEATURES_SINCE_2 { feature(i) } else { 0.0 };
+    (is_known && !tells_less()).then(|| std::array::from_fn(first))
 }
 
 #[cfg(test)]
@@ -136,8 +188,13 @@ mod tests {
             idle_ms: 0,
             rejects_here: 0,
             recent: Recent { rate: 0.25, rejects: 0 },
-            copied: None,
+            recalled: None,
         }
+    }
+
+    fn copy(writer: Writer) -> Recalled {
+        let (share, share_of_other) = (0.5, 0.5);
+        Recalled { writer, matched: 50, places: 4, is_own_file: true, share, share_of_other }
     }
 
     fn named(features: &Features, name: &str) -> f64 {
@@ -157,8 +214,7 @@ mod tests {
             let mut seen = seen(logprobs, text, "größe = ");
             (seen.idle_ms, seen.rejects_here) = (u64::MAX, u32::MAX);
             let (matched, places) = (u32::MAX, u32::MAX);
-            seen.copied =
-                Some(Copied { source: CopySource::OwnFile, matched, agreement: 1.0, places });
+            seen.recalled = Some(Recalled { matched, places, share: 1.0, ..copy(Writer::Copy) });
             let features = features(&seen);
             assert!(features.iter().all(|value| value.abs() < 25.0), "{features:?}");
         }
@@ -175,33 +231,54 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_told_by_its_source_its_match_and_its_agreement() {
-        let of = |copied| features(&Surroundings { copied, ..seen(&[-0.4], "x", "") });
-        let own = Copied { source: CopySource::OwnFile, matched: 50, agreement: 0.5, places: 4 };
-        let other = Copied { source: CopySource::Repository, ..own };
-        assert_eq!(of(None)[20..], [0.0; 4]);
-        assert_eq!((of(Some(own))[20], of(Some(own))[21]), (1.0, 1.0));
-        assert_eq!((of(Some(other))[20], of(Some(other))[21]), (1.0, 0.0));
-        let longer = of(Some(Copied { matched: 200, agreement: 1.0, ..own }));
-        assert!(longer[22] > of(Some(own))[22] && longer[23] > of(Some(own))[23]);
+    fn what_was_written_before_is_told_by_its_match_its_agreement_and_its_writer() {
+        let of = |recalled| features(&Surroundings { recalled, ..seen(&[-0.4], "x", "") });
+        assert_eq!(of(None)[FEATURES_SINCE_2..], [0.0; FEATURES - FEATURES_SINCE_2]);
+        let by_model = of(Some(copy(Writer::Model)));
+        let copied = of(Some(copy(Writer::Copy)));
+        let name = "copied, and the model says otherwise";
+        assert_eq!((named(&by_model, name), named(&copied, name)), (0.0, 1.0));
+        assert_eq!(named(&by_model, "written before"), 1.0);
+        assert_eq!(named(&by_model, "written before in the same file"), 1.0);
+        let longer = of(Some(Recalled { matched: 200, share: 1.0, ..copy(Writer::Copy) }));
+        for name in ["written before: length of the match", "written before: agreement"] {
+            assert!(named(&longer, name) > named(&copied, name), "{name}");
+        }
+        let other = Recalled { share: 0.0, share_of_other: 1.0, ..copy(Writer::Model) };
+        let other = of(Some(other));
+        assert_eq!(named(&other, "written before"), 0.0);
+        assert!(named(&other, "written otherwise before") > 0.0);
     }
 
     #[test]
-    fn records_of_the_version_before_copies_are_still_learned_from() {
-        let record = |features_version, count| GateRecord {
+    fn the_log_prob_of_a_copy_that_the_model_has_not_seen_is_even_odds() {
+        let recalled = Some(copy(Writer::UnseenCopy));
+        let features = features(&Surroundings { recalled, ..seen(&[], "x", "") });
+        assert!(named(&features, "log-odds of the whole text").abs() < 1e-6);
+        assert_eq!(named(&features, "copied before the model spoke"), 1.0);
+        assert_eq!(named(&features, "copied, and the model says otherwise"), 0.0);
+    }
+
+    #[test]
+    fn records_of_earlier_versions_are_still_learned_from() {
+        let record = |features_version, features: Vec<f32>| GateRecord {
             features_version,
-            features: vec![1.0; count],
+            features,
             probability: 0.5,
             propensity: 1.0,
             held_back: None,
         };
-        let (version, count) = FEATURES_BEFORE_COPIES;
-        let before = recorded(&record(version, count)).unwrap();
-        assert_eq!((before[count - 1], before[count]), (1.0, 0.0));
-        assert!(recorded(&record(FEATURES_VERSION, FEATURES)).is_some());
-        assert!(recorded(&record(version, count - 1)).is_none());
-        assert!(recorded(&record(version - 1, count)).is_none());
-        assert!(recorded(&record(FEATURES_VERSION, count)).is_none());
+        let ones = |count: usize| vec![1.0; count];
+        let before = recorded(&record(2, ones(FEATURES_SINCE_2))).unwrap();
+        assert_eq!((before[FEATURES_SINCE_2 - 1], before[FEATURES_SINCE_2]), (1.0, 0.0));
+        let mut not_copied = ones(24);
+        not_copied[FEATURES_SINCE_2..].fill(0.0);
+        assert_eq!(recorded(&record(3, not_copied)), Some(before));
+        assert!(recorded(&record(3, ones(24))).is_none(), "a copy of version 3");
+        assert!(recorded(&record(FEATURES_VERSION, ones(FEATURES))).is_some());
+        assert!(recorded(&record(2, ones(FEATURES_SINCE_2 - 1))).is_none());
+        assert!(recorded(&record(1, ones(FEATURES_SINCE_2))).is_none());
+        assert!(recorded(&record(FEATURES_VERSION, ones(24))).is_none());
     }
 
     #[test]

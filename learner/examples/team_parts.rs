@@ -1,0 +1,265 @@
+//! Tells what the part of an adapter that a team shares is worth, and the private part beside it.
+//!
+//!   team_parts --model base.gguf --rounds 4 \
+//!     --member rich=rich.past.jsonl,rich.later.jsonl --member … --newcomer ann=ann.later.jsonl
+//!
+//! The episodes are those of `hone lab texts`. In each round every member learns on the next 16 of
+//! their texts with all but the shared part frozen, the change is clipped and rounded as it is
+//! before it leaves a machine, and the mean is the next version. Flower and its masks are left out:
+//! they add whole numbers exactly. A line is right if greedy decoding gives all of it.
+
+mod lines;
+mod scoring;
+
+use anyhow::{Context, anyhow, ensure};
+use clap::Parser;
+use feedback::episode::Episode;
+use feedback::job::Hyper;
+use learner::model::lora::Lora;
+use learner::model::prompt_pass::PromptKv;
+use learner::ppo;
+use learner::ppo::adamw::AdamW;
+use learner::ppo::batch::Batch;
+use learner::ppo::trained_part::{SharedPart, TrainedPart};
+use lines::{Scores, episodes, gain, interval};
+use models::gguf::Gguf;
+use models::team::compose::compose;
+use models::team::contribution::{Limits, contribute};
+use models::team::core::{Core, STEP};
+use models::team::delta;
+use models::team::frame::Frame;
+use scoring::{Base, prompts, score_texts};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Texts that a member learns from in a round.
+const TEXTS_OF_ROUND: usize = 16;
+/// The norm of a contribution, as `team.max_norm` is installed.
+const MAX_NORM: f64 = 1.0;
+
+#[derive(Parser)]
+struct Arguments {
+    #[arg(long)]
+    model: PathBuf,
+    /// A member: name, texts to learn from, later texts to be scored on
+    #[arg(long, required = true, value_name = "NAME=PAST,LATER")]
+    member: Vec<Files>,
+    /// Somebody who joins after the last round: name and texts to be scored on
+    #[arg(long, value_name = "NAME=LATER")]
+    newcomer: Vec<Files>,
+    #[arg(long, default_value_t = 4)]
+    rounds: usize,
+    /// Round every version to 2^-(15 - coarse)
+    #[arg(long, default_value_t = 0)]
+    coarse: u32,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone)]
+struct Files {
+    name: String,
+    files: Vec<PathBuf>,
+}
+
+impl FromStr for Files {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Files> {
+        let (name, files) = text.split_once('=').context("NAME=FILE was expected")?;
+        let files = files.split(',').map(PathBuf::from).collect();
+        Ok(Files { name: name.to_owned(), files })
+    }
+}
+
+/// Texts with their prompts.
+struct Texts {
+    batch: Batch,
+    kv: PromptKv,
+}
+
+struct Member {
+    name: String,
+    /// A batch for each round.
+    past: Vec<Texts>,
+    later: Texts,
+}
+
+struct Team<'a> {
+    base: &'a Base,
+    frame: Frame,
+    hyper: Hyper,
+    seed: u64,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let gguf = Gguf::open(&arguments.model)?;
+    let base = Base::open(&gguf)?;
+    let frame = Frame::of(&gguf, &base.sha256)?;
+    // As an update is installed, with imitation alone and without the bound of a batch of sixteen.
+    let hyper = Hyper { policy_coefficient: 0.0, kl_coefficient: 0.0, ..Hyper::default() };
+    let team = Team { base: &base, frame, hyper, seed: arguments.seed };
+    let members = arguments.member.iter().map(|files| team.member(files, arguments.rounds));
+    let members: Vec<Member> = members.collect::<anyhow::Result<_>>()?;
+
+    let shared = team.sharpen(&members, arguments.rounds, arguments.coarse)?;
+    for member in &members {
+        let later = &member.later;
+        let alone = team.learn_privately(None, &member.past)?;
+        let beside = team.learn_privately(Some(&shared), &member.past)?;
+        let arms = [("private", alone), ("team", team.lora(&shared)?), ("team + private", beside)];
+        team.report(&member.name, later, &arms)?;
+    }
+    for files in &arguments.newcomer {
+        let [later] = files.files.as_slice() else { return Err(anyhow!("NAME=LATER")) };
+        let later = team.texts(&episodes(later)?)?;
+        team.report(&files.name, &later, &[("team", team.lora(&shared)?)])?;
+    }
+    Ok(())
+}
+
+impl Team<'_> {
+    fn member(&self, files: &Files, rounds: usize) -> anyhow::Result<Member> {
+        let [past, later]: &[PathBuf; 2] =
+            files.files.as_slice().try_into().context("NAME=PAST,LATER was expected")?;
+        let read = |path: &Path| episodes(path);
+        let past = read(past)?;
+        let needed = rounds * TEXTS_OF_ROUND;
+        ensure!(past.len() >= needed, "{}: {} texts, {needed} needed", files.name, past.len());
+        let rounds = past.chunks(TEXTS_OF_ROUND).take(rounds);
+        let past = rounds.map(|texts| self.texts(texts)).collect::<anyhow::Result<_>>()?;
+        eprintln!("{}: the prompts are computed", files.name);
+        Ok(Member { name: files.name.clone(), past, later: self.texts(&read(later)?)? })
+    }
+
+    fn texts(&self, episodes: &[Episode]) -> anyhow::Result<Texts> {
+        let batch = Batch::new(episodes, &[], &self.base.inputs(&self.hyper))?;
+        let kv = prompts(self.base, &batch, None)?;
+        Ok(Texts { batch, kv })
+    }
+
+    /// The adapter that has the shared part alone.
+    fn lora(&self, core: &Core) -> anyhow::Result<Lora> {
+        let adapter = compose(&self.frame, core, None)?;
+        Lora::from_adapter(&adapter, &self.base.model.shape)
+    }
+
+    fn update(
+        &self,
+        texts: &Texts,
+        lora: Lora,
+        (part, optimizer): (TrainedPart, AdamW),
+        fresh: bool,
+    ) -> anyhow::Result<ppo::UpdateResult> {
+        let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed: self.seed };
+        let inputs = ppo::UpdateInputs {
+            model: &self.base.model,
+            batch: &texts.batch,
+            kv: &texts.kv,
+            hyper: &self.hyper,
+            threads: &self.base.threads,
+        };
+        ppo::update(&inputs, start, &mut |_, _, _| Ok(()))
+    }
+
+    /// The shared part after so many rounds.
+    fn sharpen(&self, members: &[Member], rounds: usize, coarse: u32) -> anyhow::Result<Core> {
+        let mut core = Core::zero(&self.frame);
+        let mut left = vec![vec![0.0; core.numbers().len()]; members.len()];
+        let mut kept = vec![0.0; core.numbers().len()];
+        for round in 0..rounds {
+            let mut sum = vec![0.0; core.numbers().len()];
+            for (member, left) in members.iter().zip(&mut left) {
+                let lora = self.lora(&core)?;
+                let shared = SharedPart::of(&self.frame, &core, &lora)?;
+                let before = shared.values();
+                let optimizer = shared.optimizer();
+                let part = (TrainedPart::Shared(shared), optimizer);
+                let result = self.update(&member.past[round], lora, part, false)?;
+                let TrainedPart::Shared(now) = &result.part else {
+                    unreachable!("an update keeps the part that it trains")
+                };
+                let change: Vec<f32> =
+                    now.values().iter().zip(&before).map(|(now, before)| now - before).collect();
+                let limits = Limits { max_norm: MAX_NORM, noise: 0.0 };
+                let made = contribute(&change, left, limits, || 0.0)?;
+                for (sum, number) in sum.iter_mut().zip(&made.numbers) {
+                    *sum += f64::from(*number);
+                }
+                *left = made.left;
+            }
+            let unit = f64::from(1u32 << coarse);
+            let numbers = core.numbers().iter().zip(&sum).zip(&mut kept);
+            let numbers = numbers.map(|((number, sum), kept)| {
+                let exact = f64::from(*number) + sum / members.len() as f64 + *kept;
+                let rounded = (exact / unit).round() * unit;
+                *kept = exact - rounded;
+                rounded as i32
+            });
+            let next = Core::new(&self.frame, core.version + 1, numbers.collect())?;
+            let delta = delta::encode(&self.frame, &core, &next)?;
+            let change = next.numbers().iter().zip(core.numbers());
+            let norm =
+                change.map(|(next, core)| f64::from(next - core).powi(2)).sum::<f64>().sqrt();
+            let norm = norm * f64::from(STEP);
+            println!("{}", json!({ "version": next.version, "delta": delta.len(), "norm": norm }));
+            core = next;
+        }
+        Ok(core)
+    }
+
+    /// What somebody learns for themselves, beside the shared part if there is one.
+    fn learn_privately(&self, shared: Option<&Core>, past: &[Texts]) -> anyhow::Result<Lora> {
+        let Hyper { lora_rank, lora_alpha, .. } = self.hyper;
+        let shape = &self.base.model.shape;
+        let mut lora = match shared {
+            None => Lora::fresh(shape, lora_rank, lora_alpha, self.seed)?,
+            Some(core) => {
+                self.lora(core)?.with_private_part(shape, lora_rank, lora_alpha, self.seed)?
+            }
+        };
+        let mut optimizer = AdamW::new(&lora);
+        let mut fresh = shared.is_none();
+        for texts in past {
+            let result = self.update(texts, lora, (TrainedPart::Private, optimizer), fresh)?;
+            (lora, optimizer, fresh) = (result.lora, result.optimizer, false);
+        }
+        Ok(lora)
+    }
+
+    /// Prints how many lines of somebody's later texts each arm gives, beside the plain model.
+    fn report(&self, name: &str, later: &Texts, arms: &[(&str, Lora)]) -> anyhow::Result<()> {
+        let (base, of_base) = self.score(later, None)?;
+        println!("{}", json!({ "member": name, "arm": "base", "scores": base }));
+        for (arm, lora) in arms {
+            let (scores, of_texts) = self.score(later, Some(lora))?;
+            let change = gain(of_base.iter().sum(), of_texts.iter().sum());
+            let interval = interval(&of_base, &of_texts);
+            let told = json!({
+                "member": name,
+                "arm": arm,
+                "scores": scores,
+                "characters": change,
+                "interval": interval,
+                "of_texts": of_texts,
+                "of_base": of_base,
+            });
+            println!("{told}");
+            eprintln!("{name}, {arm}: {change:+.1} % of the characters of right lines");
+        }
+        Ok(())
+    }
+
+    /// The scores, and the right characters of each text.
+    fn score(&self, texts: &Texts, lora: Option<&Lora>) -> anyhow::Result<(Scores, Vec<usize>)> {
+        let mut scores = Scores::default();
+        let mut of_texts = vec![];
+        for text in score_texts(self.base, &texts.batch, &texts.kv, lora)? {
+            let sample = &texts.batch.samples[text.sample];
+            of_texts.push(scores.add(&text, &sample.targets, &self.base.vocab));
+        }
+        Ok((scores, of_texts))
+    }
+}
