@@ -17,7 +17,9 @@ const SHAPE: Shape = Shape {
     width: 256,
     heads: 4,
     kv_heads: 2,
+    head_width: 64,
     feed_forward: 512,
+    experts: None,
     context: 64,
     has_output: true,
 };

@@ -89,14 +89,19 @@ fn heads_that_do_not_divide_the_width_are_refused() {
 
 #[test]
 fn a_rotation_that_is_not_computed_is_refused() {
-    for kind in ["yarn", "longrope", "dynamic"] {
+    for kind in ["longrope", "dynamic"] {
         let value = Value::String(kind.into());
         let error = refused("llama", |gguf| set(gguf, "llama.rope.scaling.type", value));
         assert!(error.contains(&format!("RoPE scaling of type {kind}")), "{error}");
     }
-    let error =
-        refused("llama", |gguf| set(gguf, "llama.rope.scaling.attn_factor", Value::F32(1.2)));
-    assert!(error.contains("with llama.rope.scaling.attn_factor"), "{error}");
+    for (name, key, value, reason) in [
+        ("llama with YaRN", "factor", Value::F32(-2.0), "llama.rope.scaling.factor is below 0"),
+        ("llama with YaRN", "factor", Value::F32(f32::NAN), "not a finite number"),
+        ("llama with YaRN", "original_context_length", Value::U32(0), "context_length is 0"),
+    ] {
+        let error = refused(name, |gguf| set(gguf, &format!("llama.rope.scaling.{key}"), value));
+        assert!(error.contains(reason), "{error}");
+    }
     let error =
         refused("granite", |gguf| set(gguf, "granite.rope.scaling.finetuned", Value::Bool(false)));
     assert!(error.contains("a granite model without RoPE"), "{error}");

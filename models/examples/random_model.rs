@@ -17,9 +17,12 @@ struct Arguments {
     /// The model whose tokenizer is used
     #[arg(long)]
     like: PathBuf,
-    /// 0.5b, 1.5b or 7b; tiny is a shape of no model, for tries
+    /// 0.5b, 1.5b, 7b or 30b-a3b; tiny is a shape of no model, for tries
     #[arg(long)]
     shape: Option<String>,
+    /// Layers, if the shape's own are too many for this machine
+    #[arg(long)]
+    layers: Option<usize>,
     /// Break a line after some ten words, where words would go on without end
     #[arg(long)]
     lines: bool,
@@ -35,8 +38,9 @@ fn main() -> Result<()> {
     match &arguments.shape {
         None => random_model::write_metadata(&like, &arguments.out),
         Some(name) => {
-            let shape = Shape::named(name)
-                .with_context(|| format!("{name:?} is none of 0.5b, 1.5b, 7b and tiny"))?;
+            let mut shape = Shape::named(name)
+                .with_context(|| format!("{name:?} is none of 0.5b, 1.5b, 7b, 30b-a3b and tiny"))?;
+            shape.layers = arguments.layers.unwrap_or(shape.layers);
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let speech = if arguments.lines { Speech::Lines } else { Speech::Words };
             random_model::write(&like, &shape, speech, arguments.seed, threads, &arguments.out)

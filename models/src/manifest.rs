@@ -39,6 +39,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     built_in!("codestral-22b"),
     built_in!("seed-coder-8b-base"),
     built_in!("mellum-4b-base"),
+    built_in!("granite-4.0-1b"),
+    built_in!("granite-4.0-micro"),
     built_in!("smollm2-135m"),
 ];
 

@@ -10,7 +10,7 @@ pub mod tiny;
 
 pub use shape::Shape;
 
-use crate::gguf::{DEFAULT_ALIGNMENT, Gguf, Value};
+use crate::gguf::{DEFAULT_ALIGNMENT, Gguf};
 use crate::gguf_write::Builder;
 use crate::platform::write_all_at;
 use anyhow::{Context, Result, ensure};
@@ -116,19 +116,23 @@ pub fn write_metadata(like: &Gguf, out: &Path) -> Result<()> {
     std::fs::write(out, header(like, None).finish()).with_context(|| out.display().to_string())
 }
 
-/// The metadata of `like`, with the sizes of `shape` in the place of its own.
+/// The metadata of `like`, with the architecture and the sizes of `shape` in the place of its own.
 fn header(like: &Gguf, shape: Option<&Shape>) -> Builder {
     let mut builder = Builder::default();
-    let architecture = like.architecture().unwrap_or_default();
-    let sizes = shape.map_or_else(Vec::new, |shape| shape.sizes(architecture));
+    let own = like.architecture().unwrap_or_default();
+    let architecture = shape.map_or(own, |shape| shape.architecture());
+    let sizes = shape.map_or_else(Vec::new, Shape::sizes);
     for (key, value) in &like.metadata {
-        match sizes.iter().find(|(name, _)| name == key) {
-            Some((_, size)) => builder.value(key, &Value::U32(*size)),
+        let of_model = key.strip_prefix(own).and_then(|key| key.strip_prefix('.'));
+        match of_model {
+            _ if key == "general.architecture" => builder.string(key, architecture),
+            Some(name) if sizes.iter().any(|(size, _)| *size == name) => {}
+            Some(name) => builder.value(&format!("{architecture}.{name}"), value),
             None => builder.value(key, value),
         }
     }
-    for (name, size) in sizes.iter().filter(|(name, _)| !like.metadata.contains_key(name)) {
-        builder.value(name, &Value::U32(*size));
+    for (name, size) in sizes {
+        builder.u32(&format!("{architecture}.{name}"), size);
     }
     builder
 }
@@ -166,6 +170,8 @@ fn chunks(matrix: &Matrix, start: u64) -> impl Iterator<Item = Chunk<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experts::Experts;
+    use crate::gguf::Value;
     use crate::vocab::Vocab;
 
     fn like(folder: &Path) -> Gguf {
@@ -189,7 +195,9 @@ mod tests {
         width: 512,
         heads: 4,
         kv_heads: 2,
+        head_width: 128,
         feed_forward: 768,
+        experts: None,
         context: 64,
         has_output: true,
     };
@@ -220,6 +228,26 @@ mod tests {
         assert!(std::fs::read(&out).unwrap() != std::fs::read(&again).unwrap());
         write(&like, &SMALL, Speech::Lines, 7, 1, &again).unwrap();
         assert!(std::fs::read(&out).unwrap() != std::fs::read(&again).unwrap());
+    }
+
+    #[test]
+    fn a_random_mixture_of_experts_has_stacks_of_matrices() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("random.gguf");
+        let experts = Some(Experts { count: 3, used: 2 });
+        let shape = Shape { heads: 8, experts, ..SMALL };
+        write(&like(folder.path()), &shape, Speech::Words, 7, 2, &out).unwrap();
+        let gguf = Gguf::open(&out).unwrap();
+        assert_eq!(gguf.architecture(), Some("qwen3moe"));
+        assert_eq!(Experts::of(&gguf), Ok(experts));
+        assert!(gguf.metadata.keys().all(|key| !key.starts_with("qwen2.")));
+        let dims = |name: &str| gguf.tensor(name).unwrap().dims.clone();
+        assert_eq!(dims("blk.8.attn_q.weight"), [512, 1024]);
+        assert_eq!(dims("blk.8.attn_q_norm.weight"), [128]);
+        assert_eq!(dims("blk.8.ffn_gate_inp.weight"), [512, 3]);
+        assert_eq!(dims("blk.8.ffn_up_exps.weight"), [512, 768, 3]);
+        assert_eq!(dims("blk.8.ffn_down_exps.weight"), [768, 512, 3]);
+        assert!(gguf.tensor("blk.8.attn_q.bias").is_none());
     }
 
     #[test]

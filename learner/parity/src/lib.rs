@@ -48,6 +48,7 @@ pub fn engine(path: &Path, template: &'static FimTemplate) -> LlamaEngine {
         gpu_layers: Some(0),
         prompt_tokens: 64,
         micro_batch: None,
+        records_experts: true,
         loaded: LoadedModel::default(),
         speed: PromptSpeed::default(),
     };

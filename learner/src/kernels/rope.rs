@@ -15,16 +15,56 @@ pub enum RopePairs {
     Adjacent,
 }
 
-/// What the angles of a model depend on beside the position.
+/// What the rotation of a model depends on beside the position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RopeFrequencies {
     pub base: f64,
-    /// The factor of linear scaling (Position Interpolation, arXiv:2306.15595), which stretches the
-    /// context to 1 / scale of its length.
+    /// The factor of Position Interpolation (arXiv:2306.15595), which stretches the context to
+    /// 1 / scale of its length.
     pub scale: f64,
+    /// Which pairs are scaled: all of them without YaRN.
+    pub yarn: Option<Yarn>,
+    /// What the rotated values are multiplied with.
+    pub magnitude: f64,
     /// Divisors of the frequencies, one for each pair (`rope_freqs.weight` of Llama 3). There may
     /// be none.
     pub factors: Vec<f32>,
+}
+
+/// YaRN (arXiv:2309.00071): a pair that turns often within the context of the training keeps its
+/// frequency, because it tells near positions apart; one that never turns once is scaled; those
+/// between are mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Yarn {
+    /// The tokens of that context.
+    pub context: usize,
+}
+
+/// A pair that turns at least so often within the context keeps its frequency (β of the paper).
+const KEPT_TURNS: f32 = 32.0;
+
+/// A pair that turns at most so often is scaled (α of the paper).
+const SCALED_TURNS: f32 = 1.0;
+
+impl Yarn {
+    /// What YaRN multiplies the rotated values with, so that the scores of a context that is
+    /// `factor` times as long are about as sharp.
+    pub fn magnitude(factor: f64) -> f64 {
+        if factor > 1.0 { 1.0 + 0.1 * factor.ln() } else { 1.0 }
+    }
+
+    /// How much of its own frequency each pair of a head of this width keeps, from 0 to 1.
+    fn kept(self, base: f64, head: usize) -> impl Iterator<Item = f64> {
+        // The pair that turns so often. In 32 bits as in llama.cpp, because it is then rounded.
+        let pair = |turns: f32| {
+            let wavelengths = self.context as f32 / (turns * 2.0 * std::f32::consts::PI);
+            head as f32 * wavelengths.ln() / (2.0 * (base as f32).ln())
+        };
+        let first = f64::from(pair(KEPT_TURNS).floor().max(0.0));
+        let last = f64::from(pair(SCALED_TURNS).ceil().min(head as f32 - 1.0));
+        (0..head / 2)
+            .map(move |j| 1.0 - ((j as f64 - first) / (last - first).max(0.001)).clamp(0.0, 1.0))
+    }
 }
 
 /// The rotation of the heads of a model.
@@ -34,18 +74,22 @@ pub struct Rope {
     head: usize,
     /// The angle of each pair at position 1, in radians.
     frequencies: Vec<f64>,
+    magnitude: f64,
 }
 
 impl Rope {
     pub fn new(pairs: RopePairs, head: usize, frequencies: &RopeFrequencies) -> Rope {
-        let RopeFrequencies { base, scale, factors } = frequencies;
+        let RopeFrequencies { base, scale, yarn, magnitude, factors } = frequencies;
+        let kept: Vec<f64> = yarn.iter().flat_map(|yarn| yarn.kept(*base, head)).collect();
         let frequencies = (0..head / 2)
             .map(|j| {
                 let factor = factors.get(j).map_or(1.0, |factor| f64::from(*factor));
+                let kept = kept.get(j).copied().unwrap_or_default();
+                let scale = scale * (1.0 - kept) + kept;
                 scale * base.powf(-2.0 * j as f64 / head as f64) / factor
             })
             .collect();
-        Rope { pairs, head, frequencies }
+        Rope { pairs, head, frequencies, magnitude: *magnitude }
     }
 
     /// Rotates every head of every row to its position.
@@ -53,7 +97,8 @@ impl Rope {
         self.rotated::<T>(x, positions, 1.0)
     }
 
-    /// The gradient of [`Rope::rotate`]. The transpose of a rotation is its inverse.
+    /// The gradient of [`Rope::rotate`]. The transpose of a rotation is its inverse, and a
+    /// magnitude stays.
     pub fn rotate_back<T: Float>(&self, dx: &Tensor, positions: &[usize]) -> Result<Tensor> {
         self.rotated::<T>(dx, positions, -1.0)
     }
@@ -65,13 +110,14 @@ impl Rope {
         matrix(y, rows, width)
     }
 
-    /// (sin, cos) of every pair at every position. They are the same for all layers.
+    /// (sin, cos) of every pair at every position, times the magnitude. They are the same for all
+    /// layers.
     pub fn angles<T: Float>(&self, positions: &[usize], sign: f64) -> Vec<(T, T)> {
         let mut angles = Vec::with_capacity(positions.len() * self.frequencies.len());
         for position in positions {
             angles.extend(self.frequencies.iter().map(|frequency| {
                 let (sin, cos) = (*position as f64 * frequency).sin_cos();
-                (T::from_f64(sin * sign), T::from_f64(cos))
+                (T::from_f64(sin * sign * self.magnitude), T::from_f64(cos * self.magnitude))
             }));
         }
         angles
@@ -109,4 +155,34 @@ impl Rope {
 #[inline(always)]
 fn rotate_pair<T: Float>(a: &mut T, b: &mut T, (sin, cos): (T, T)) {
     (*a, *b) = (*a * cos - *b * sin, *a * sin + *b * cos);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As transformers has them for Qwen2.5-Coder: the pairs up to 23 keep their frequency, and
+    /// those from 40 on are scaled.
+    #[test]
+    fn yarn_keeps_the_frequency_of_pairs_that_turn_often() {
+        let (base, head, scale) = (1e6, 128, 0.25);
+        let of = |scale, yarn| {
+            let frequencies =
+                RopeFrequencies { base, scale, yarn, magnitude: 1.0, factors: Vec::new() };
+            Rope::new(RopePairs::Halves, head, &frequencies).frequencies
+        };
+        let plain = of(1.0, None);
+        let yarn = of(scale, Some(Yarn { context: 32_768 }));
+        let of_plain: Vec<f64> = yarn.iter().zip(&plain).map(|(yarn, own)| yarn / own).collect();
+        assert!(of_plain[..=23].iter().all(|share| *share == 1.0), "{of_plain:?}");
+        assert!(of_plain[24] < 1.0 && of_plain[39] > scale, "{of_plain:?}");
+        assert!(of_plain[40..].iter().all(|share| *share == scale), "{of_plain:?}");
+        assert!((of_plain[30] - (scale + 0.75 * 10.0 / 17.0)).abs() < 1e-12, "{}", of_plain[30]);
+    }
+
+    #[test]
+    fn yarn_makes_scores_sharper_for_a_longer_context_alone() {
+        assert!((Yarn::magnitude(4.0) - 1.138_629).abs() < 1e-6);
+        assert_eq!((Yarn::magnitude(1.0), Yarn::magnitude(0.5)), (1.0, 1.0));
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::kernels::activation::Activation;
 use crate::kernels::norm::NormKind;
-use crate::kernels::rope::{RopeFrequencies, RopePairs};
+use crate::kernels::rope::{RopeFrequencies, RopePairs, Yarn};
 use anyhow::{Context, bail, ensure};
 use models::experts::Experts;
 use models::gguf::Gguf;
@@ -157,7 +157,7 @@ impl<'a> Keys<'a> {
         Ok(self.number(name)?.filter(|factor| *factor != 0.0).unwrap_or(default))
     }
 
-    /// The base and the scale of the rotation, without the divisors, which are a tensor.
+    /// What the rotation depends on, without the divisors, which are a tensor.
     ///
     /// # Errors
     /// The rotation is scaled in a way that the learner does not compute.
@@ -167,17 +167,20 @@ impl<'a> Keys<'a> {
             // The name of the key in old files.
             None => self.number("rope.scale_linear")?.unwrap_or(0.0),
         };
-        let scale = match self.gguf.str(&self.key("rope.scaling.type")).unwrap_or("linear") {
-            "none" => 1.0,
-            "linear" if factor == 0.0 => 1.0,
-            "linear" => 1.0 / factor,
+        // llama.cpp does not scale by 0.
+        let factor = if factor == 0.0 { 1.0 } else { factor };
+        ensure!(factor > 0.0, "{} is below 0", self.key("rope.scaling.factor"));
+        let mut magnitude = self.multiplier("rope.scaling.attn_factor", 1.0)?;
+        let (scale, yarn) = match self.gguf.str(&self.key("rope.scaling.type")).unwrap_or("linear")
+        {
+            "none" => (1.0, None),
+            "linear" => (1.0 / factor, None),
+            "yarn" => {
+                magnitude *= Yarn::magnitude(factor);
+                (1.0 / factor, Some(Yarn { context: self.yarn_context()? }))
+            }
             other => bail!("Hone does not learn on a model with RoPE scaling of type {other}"),
         };
-        ensure!(
-            self.multiplier("rope.scaling.attn_factor", 1.0)? == 1.0,
-            "Hone does not learn on a model with {}",
-            self.key("rope.scaling.attn_factor")
-        );
         // llama.cpp reads this as a switch of Granite's rotation.
         ensure!(
             self.architecture != "granite" || self.is_true("rope.scaling.finetuned") != Some(false),
@@ -185,7 +188,16 @@ impl<'a> Keys<'a> {
         );
         // 10,000 is the default of llama.cpp.
         let base = self.number("rope.freq_base")?.unwrap_or(10_000.0);
-        Ok(RopeFrequencies { base, scale, factors: Vec::new() })
+        Ok(RopeFrequencies { base, scale, yarn, magnitude, factors: Vec::new() })
+    }
+
+    /// The tokens of the context before YaRN stretched it. Of the other numbers of YaRN, llama.cpp
+    /// reads none for the architectures here, so that they say nothing.
+    fn yarn_context(&self) -> anyhow::Result<usize> {
+        match self.optional_size("rope.scaling.original_context_length")? {
+            Some(context) => Ok(context),
+            None => self.size("context_length"),
+        }
     }
 
     fn is_true(&self, name: &str) -> Option<bool> {

@@ -62,6 +62,7 @@ fn engine(arguments: &Arguments) -> Result<LlamaEngine> {
         gpu_layers: Some(0),
         prompt_tokens: 1536,
         micro_batch: None,
+        records_experts: true,
         loaded: LoadedModel::default(),
         speed: PromptSpeed::default(),
     };

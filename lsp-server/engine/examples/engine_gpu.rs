@@ -61,6 +61,7 @@ impl Bench {
             gpu_layers,
             prompt_tokens: PROMPT_TOKENS,
             micro_batch,
+            records_experts: true,
             loaded: LoadedModel::default(),
             speed: PromptSpeed::default(),
         };

@@ -18,7 +18,7 @@ use llama_cpp_2::model::params::LlamaModelParams;
 use llama_cpp_sys_2 as sys;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::io::Write;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
@@ -33,6 +33,8 @@ const BATCH_TOKENS_MIN: usize = 512;
 fn backend() -> Result<&'static LlamaBackend, String> {
     static BACKEND: OnceLock<Result<LlamaBackend, String>> = OnceLock::new();
     let backend = BACKEND.get_or_init(|| {
+        // SAFETY: the callback keeps nothing, and there is no data for it.
+        unsafe { sys::ggml_log_set(Some(no_log), null_mut()) };
         #[cfg(feature = "portable")]
         load_kernels()?;
         let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;
@@ -41,6 +43,9 @@ fn backend() -> Result<&'static LlamaBackend, String> {
     });
     backend.as_ref().map_err(Clone::clone)
 }
+
+/// Takes the place of ggml's log, which tells of every library that is loaded.
+unsafe extern "C" fn no_log(_: sys::ggml_log_level, _: *const c_char, _: *mut c_void) {}
 
 /// Lets ggml search the libraries beside this program for the best that the CPU can run, and for
 /// GPUs.
@@ -51,7 +56,10 @@ fn load_kernels() -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let beside = program.parent().and_then(Path::parent).map(|root| root.join("lib/hone"));
     match beside.filter(|folder| folder.is_dir()) {
-        Some(folder) => load_backends_from_path(&folder),
+        Some(folder) => {
+            crate::libraries::check(&folder)?;
+            load_backends_from_path(&folder);
+        }
         // The program runs from its build folder.
         None => load_backends(),
     }

@@ -130,7 +130,7 @@ impl Weights {
     fn of(gguf: &Gguf, cells: usize) -> Weights {
         let key = |name: &str| {
             let architecture = gguf.architecture().unwrap_or_default();
-            gguf.u32(&format!("{architecture}.{name}"))
+            gguf.u32_of_layers(&format!("{architecture}.{name}"))
         };
         let count = key("block_count").unwrap_or_default();
         let mut weights =

@@ -8,6 +8,8 @@ pub mod cached;
 mod exp_sum;
 mod ffi;
 mod gpu_layers;
+#[cfg(any(feature = "portable", test))]
+mod libraries;
 mod line_end;
 pub mod llama;
 mod platform;

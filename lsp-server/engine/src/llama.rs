@@ -77,6 +77,8 @@ pub struct LlamaConfig {
     pub prompt_tokens: usize,
     /// Tokens that are computed at once. `None`: as the device needs.
     pub micro_batch: Option<usize>,
+    /// Whether the choices of a mixture of experts are recorded, as the learner needs them.
+    pub records_experts: bool,
     /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
     pub loaded: LoadedModel,
     /// How fast prompts are computed. It outlives the engine too.
@@ -179,7 +181,8 @@ impl LlamaEngine {
         let failed = |error: String| EngineError::Failed(error);
         let gguf = Gguf::open(&config.path).map_err(|error| failed(error.to_string()))?;
         let experts = expert_layout(&gguf)
-            .map_err(|what| failed(format!("{}: {what}", config.path.display())))?;
+            .map_err(|what| failed(format!("{}: {what}", config.path.display())))?
+            .filter(|_| config.records_experts);
         let vocab = Vocab::from_gguf(&gguf).map_err(|error| failed(error.to_string()))?;
         let fim = config
             .template

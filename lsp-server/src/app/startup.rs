@@ -139,6 +139,7 @@ pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, Lea
         gpu_layers: config.model.gpu_layers,
         prompt_tokens: config.lab.prompt_tokens,
         micro_batch: None,
+        records_experts: true,
         loaded: LoadedModel::default(),
         speed: PromptSpeed::default(),
     };

@@ -5,7 +5,10 @@ use half::f16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
+    /// Every number is the spread.
     F32,
+    /// Every number is random.
+    RandomF32,
     Q5_0,
     Q8_0,
     Q4K,
@@ -29,7 +32,7 @@ impl Format {
 
     pub fn ggml_type(self) -> u32 {
         match self {
-            Format::F32 => 0,
+            Format::F32 | Format::RandomF32 => 0,
             Format::Q5_0 => 6,
             Format::Q8_0 => 8,
             Format::Q4K => 12,
@@ -40,7 +43,7 @@ impl Format {
     /// The values of a block.
     pub fn values(self) -> usize {
         match self {
-            Format::F32 => 1,
+            Format::F32 | Format::RandomF32 => 1,
             Format::Q5_0 | Format::Q8_0 => 32,
             Format::Q4K | Format::Q6K => 256,
         }
@@ -49,7 +52,7 @@ impl Format {
     /// The bytes of a block.
     pub fn bytes(self) -> usize {
         match self {
-            Format::F32 => 4,
+            Format::F32 | Format::RandomF32 => 4,
             Format::Q5_0 => 22,
             Format::Q8_0 => 34,
             Format::Q4K => 144,
@@ -65,6 +68,9 @@ impl Format {
         let number = |value: f32| f16::from_f32(value).to_le_bytes();
         match self {
             Format::F32 => bytes.extend(spread.to_le_bytes()),
+            Format::RandomF32 => {
+                bytes.extend((3f32.sqrt() * spread * random.number()).to_le_bytes());
+            }
             Format::Q5_0 => {
                 bytes.extend(number(spread / deviation(32.0)));
                 random.fill(4 + 16, bytes);
@@ -133,7 +139,9 @@ mod tests {
 
     #[test]
     fn a_block_has_the_size_of_its_format() {
-        for format in [Format::F32, Format::Q5_0, Format::Q8_0, Format::Q4K, Format::Q6K] {
+        for format in
+            [Format::F32, Format::RandomF32, Format::Q5_0, Format::Q8_0, Format::Q4K, Format::Q6K]
+        {
             let mut bytes = vec![];
             format.put(0.5, &mut Random::new(1, 1), &mut bytes);
             assert_eq!(bytes.len(), format.bytes(), "{format:?}");

@@ -1,47 +1,67 @@
 //! The shapes of real models, and the matrices that a model of a shape has.
 
 use super::{Format, Random};
+use crate::experts::Experts;
 
 /// The spread of a logit of a plain word. At this spread a few tokens hold most of the probability,
 /// as they do in a real model.
 const LOGIT_SPREAD: f32 = 4.0;
 
-/// The sizes of a qwen2 model.
+/// The sizes of a model of qwen2, or of qwen3moe if it has experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub layers: usize,
     pub width: usize,
     pub heads: usize,
     pub kv_heads: usize,
+    pub head_width: usize,
+    /// The width between the maps of the feed-forward part, or of each expert.
     pub feed_forward: usize,
+    pub experts: Option<Experts>,
     pub context: usize,
     /// Whether the output has a matrix of its own. Otherwise it is the embedding.
     pub has_output: bool,
 }
 
 impl Shape {
-    /// Qwen2.5-Coder of this size: `0.5b`, `1.5b` or `7b`. `tiny` is the shape of no model, and
-    /// lets programs be tried on a machine that is too slow for the others.
+    /// Qwen2.5-Coder of this size: `0.5b`, `1.5b` or `7b`; `30b-a3b` is Qwen3-Coder. `tiny` is the
+    /// shape of no model, and lets programs be tried on a machine that is too slow for the others.
     ///
     /// All have an output of their own. With random weights, one matrix for both repeats the last
     /// token for ever, because a token's row is most like itself. What is computed is the same.
     pub fn named(name: &str) -> Option<Shape> {
-        let (context, has_output) = (32_768, true);
-        let shape = |layers, width, heads, kv_heads, feed_forward| {
-            Some(Shape { layers, width, heads, kv_heads, feed_forward, context, has_output })
+        let shape = |layers, width, heads, kv_heads, feed_forward| Shape {
+            layers,
+            width,
+            heads,
+            kv_heads,
+            head_width: width / heads,
+            feed_forward,
+            experts: None,
+            context: 32_768,
+            has_output: true,
         };
-        match name {
+        Some(match name {
             "0.5b" => shape(24, 896, 14, 2, 4864),
             "tiny" => shape(2, 256, 4, 2, 512),
             "1.5b" => shape(28, 1536, 12, 2, 8960),
             "7b" => shape(28, 3584, 28, 4, 18_944),
-            _ => None,
-        }
+            "30b-a3b" => Shape {
+                head_width: 128,
+                experts: Some(Experts { count: 128, used: 8 }),
+                ..shape(48, 2048, 32, 4, 768)
+            },
+            _ => return None,
+        })
     }
 
-    /// The metadata that tell the sizes.
-    pub(super) fn sizes(&self, architecture: &str) -> Vec<(String, u32)> {
-        let sizes = [
+    pub(super) fn architecture(&self) -> &'static str {
+        if self.experts.is_some() { "qwen3moe" } else { "qwen2" }
+    }
+
+    /// The metadata that tell the sizes, without the architecture's name.
+    pub(super) fn sizes(&self) -> Vec<(&'static str, u32)> {
+        let mut sizes = vec![
             ("block_count", self.layers),
             ("context_length", self.context),
             ("embedding_length", self.width),
@@ -49,12 +69,21 @@ impl Shape {
             ("attention.head_count", self.heads),
             ("attention.head_count_kv", self.kv_heads),
         ];
-        sizes.map(|(key, size)| (format!("{architecture}.{key}"), size as u32)).to_vec()
+        if let Some(Experts { count, used }) = self.experts {
+            sizes.extend([
+                ("attention.key_length", self.head_width),
+                ("attention.value_length", self.head_width),
+                ("expert_count", count),
+                ("expert_used_count", used),
+                ("expert_feed_forward_length", self.feed_forward),
+            ]);
+        }
+        sizes.into_iter().map(|(key, size)| (key, size as u32)).collect()
     }
 
     pub(super) fn matrices(&self, vocabulary: usize) -> Vec<Matrix> {
         let Shape { layers, width, feed_forward, .. } = *self;
-        let kv = width / self.heads * self.kv_heads;
+        let (q, kv) = (self.heads * self.head_width, self.kv_heads * self.head_width);
         let tokens = |name: &str, wide: bool, spread: f32| Matrix {
             of_tokens: true,
             spread: spread / (width as f32).sqrt(),
@@ -82,17 +111,29 @@ impl Shape {
             matrices.extend([
                 Matrix::ones(name("attn_norm.weight"), width),
                 Matrix::ones(name("ffn_norm.weight"), width),
-                matrix("attn_q", width, width, false),
+                matrix("attn_q", q, width, false),
                 matrix("attn_k", kv, width, false),
                 matrix("attn_v", kv, width, wide),
-                Matrix::zeros(name("attn_q.bias"), width),
-                Matrix::zeros(name("attn_k.bias"), kv),
-                Matrix::zeros(name("attn_v.bias"), kv),
-                added(matrix("attn_output", width, width, false)),
-                matrix("ffn_gate", feed_forward, width, false),
-                matrix("ffn_up", feed_forward, width, false),
-                added(matrix("ffn_down", width, feed_forward, wide)),
+                added(matrix("attn_output", width, q, false)),
             ]);
+            match self.experts {
+                None => matrices.extend([
+                    Matrix::zeros(name("attn_q.bias"), width),
+                    Matrix::zeros(name("attn_k.bias"), kv),
+                    Matrix::zeros(name("attn_v.bias"), kv),
+                    matrix("ffn_gate", feed_forward, width, false),
+                    matrix("ffn_up", feed_forward, width, false),
+                    added(matrix("ffn_down", width, feed_forward, wide)),
+                ]),
+                Some(Experts { count, .. }) => matrices.extend([
+                    Matrix::ones(name("attn_q_norm.weight"), self.head_width),
+                    Matrix::ones(name("attn_k_norm.weight"), self.head_width),
+                    matrix("ffn_gate_inp", count, width, false).in_full(),
+                    matrix("ffn_gate_exps", feed_forward, width, false).times(count),
+                    matrix("ffn_up_exps", feed_forward, width, false).times(count),
+                    added(matrix("ffn_down_exps", width, feed_forward, wide)).times(count),
+                ]),
+            }
         }
         matrices
     }
@@ -108,8 +149,11 @@ impl Shape {
 /// A tensor of a random model.
 pub(super) struct Matrix {
     pub name: String,
+    /// The rows of all matrices of a stack.
     pub rows: usize,
     width: usize,
+    /// The matrices that stand one after the other in the tensor, if it has a third dimension.
+    stack: Option<usize>,
     /// A vector has one row and one dimension.
     is_vector: bool,
     pub format: Format,
@@ -123,12 +167,24 @@ impl Matrix {
     fn new(name: String, rows: usize, width: usize, wide: bool) -> Matrix {
         let format = Format::of_matrix(width, wide);
         let spread = 1.0 / (width as f32).sqrt();
-        Matrix { name, rows, width, is_vector: false, format, spread, of_tokens: false }
+        let (stack, is_vector, of_tokens) = (None, false, false);
+        Matrix { name, rows, width, stack, is_vector, format, spread, of_tokens }
+    }
+
+    /// A stack of `count` matrices like this one.
+    fn times(self, count: usize) -> Matrix {
+        Matrix { rows: self.rows * count, stack: Some(count), ..self }
+    }
+
+    /// The same in 32 bits, as files have the router.
+    fn in_full(self) -> Matrix {
+        Matrix { format: Format::RandomF32, ..self }
     }
 
     fn ones(name: String, width: usize) -> Matrix {
-        let format = Format::F32;
-        Matrix { name, rows: 1, width, is_vector: true, format, spread: 1.0, of_tokens: false }
+        let (stack, is_vector, of_tokens) = (None, true, false);
+        let (format, spread) = (Format::F32, 1.0);
+        Matrix { name, rows: 1, width, stack, is_vector, format, spread, of_tokens }
     }
 
     fn zeros(name: String, width: usize) -> Matrix {
@@ -137,10 +193,10 @@ impl Matrix {
 
     /// In ggml's order.
     pub fn dims(&self) -> Vec<u64> {
-        if self.is_vector {
-            vec![self.width as u64]
-        } else {
-            vec![self.width as u64, self.rows as u64]
+        match self.stack {
+            _ if self.is_vector => vec![self.width as u64],
+            None => vec![self.width as u64, self.rows as u64],
+            Some(count) => vec![self.width as u64, (self.rows / count) as u64, count as u64],
         }
     }
 

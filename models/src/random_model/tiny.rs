@@ -111,6 +111,7 @@ pub struct Form {
     /// The experts of a layer and how many of them a token uses, if there are any.
     pub experts: Option<Experts>,
     /// Metadata beside the sizes, without the architecture's name.
+    pub integers: &'static [(&'static str, u32)],
     pub floats: &'static [(&'static str, f32)],
     pub texts: &'static [(&'static str, &'static str)],
 }
@@ -129,6 +130,7 @@ const LLAMA: Form = Form {
     is_tied: false,
     has_rope_factors: false,
     experts: None,
+    integers: &[],
     floats: &[],
     texts: &[],
 };
@@ -152,11 +154,21 @@ pub const FORMS: &[Form] = &[
         texts: &[("rope.scaling.type", "linear")],
         ..LLAMA
     },
+    // The tests have longer sequences than the context before it was stretched.
+    Form {
+        name: "llama with YaRN",
+        integers: &[("rope.scaling.original_context_length", 12)],
+        floats: &[("rope.scaling.factor", 4.0)],
+        texts: &[("rope.scaling.type", "yarn")],
+        ..LLAMA
+    },
     // Llama 3.
     Form { name: "llama with RoPE factors", has_rope_factors: true, ..LLAMA },
+    // The files of Granite 4 say that they have no experts.
     Form {
         name: "granite",
         architecture: "granite",
+        integers: &[("expert_count", 0), ("expert_used_count", 0)],
         floats: &[
             ("embedding_scale", 3.0),
             ("residual_scale", 0.6),
@@ -167,6 +179,16 @@ pub const FORMS: &[Form] = &[
         ..LLAMA
     },
     Form { name: "qwen3", architecture: "qwen3", has_head_norms: true, is_tied: true, ..LLAMA },
+    // Qwen's models for long contexts.
+    Form {
+        name: "qwen3 with YaRN and a factor of attention",
+        architecture: "qwen3",
+        has_head_norms: true,
+        integers: &[("rope.scaling.original_context_length", 14)],
+        floats: &[("rope.scaling.factor", 2.0), ("rope.scaling.attn_factor", 1.3)],
+        texts: &[("rope.scaling.type", "yarn")],
+        ..LLAMA
+    },
     Form {
         name: "starcoder2",
         architecture: "starcoder2",
@@ -300,6 +322,7 @@ impl Form {
         };
         builder.f32(&key(epsilon), 1e-5);
         builder.f32(&key("rope.freq_base"), 100.0);
+        self.integers.iter().for_each(|(name, number)| builder.u32(&key(name), *number));
         self.floats.iter().for_each(|(name, number)| builder.f32(&key(name), *number));
         self.texts.iter().for_each(|(name, text)| builder.string(&key(name), text));
 

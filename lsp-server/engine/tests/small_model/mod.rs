@@ -23,6 +23,7 @@ pub fn load(template: &'static FimTemplate) -> LlamaEngine {
         gpu_layers: Some(0),
         prompt_tokens: 512,
         micro_batch: None,
+        records_experts: true,
         loaded: LoadedModel::default(),
         speed: PromptSpeed::default(),
     };

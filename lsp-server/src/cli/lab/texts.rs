@@ -74,6 +74,7 @@ pub fn run(args: &TextsArgs) -> Result<()> {
         gpu_layers: Some(0),
         prompt_tokens: config.lab.prompt_tokens,
         micro_batch: None,
+        records_experts: true,
         loaded: LoadedModel::default(),
         speed: PromptSpeed::default(),
     })
