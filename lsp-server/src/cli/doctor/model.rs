@@ -44,7 +44,10 @@ pub fn model(patient: &Patient) -> Vec<Check> {
     let found = match engine::llama::placement(&path, gpu_layers, prompt_tokens) {
         Ok(placement) => Check::good(NAME, format!("{file}; it would be computed on: {placement}")),
         Err(error) => {
-            let fix = format!("`hone model pull {}` fetches it again", manifest.name);
+            let error = error.to_string();
+            // The file is whole, so fetching it again would not help.
+            let other = "`hone model list` names other models";
+            let (error, fix) = error.split_once("; ").unwrap_or((&error, other));
             Check::wrong(NAME, format!("{file}; {error}"), fix)
         }
     };
