@@ -13,8 +13,7 @@ mod scoring;
 use anyhow::Context;
 use clap::Parser;
 use feedback::episode::Episode;
-use feedback::event::Outcome;
-use feedback::job::{Advantage, Hyper};
+use feedback::job::Hyper;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
@@ -60,9 +59,6 @@ struct Arguments {
     /// Texts of one step
     #[arg(long, default_value_t = 16)]
     minibatch: usize,
-    /// The episodes are samples, and those of one prompt are compared with each other (GRPO)
-    #[arg(long)]
-    groups: bool,
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -97,41 +93,20 @@ fn main() -> anyhow::Result<()> {
     let out = arguments.out.as_deref().context("--learn needs --out")?;
     let mut learned = episodes(learn)?;
     learned.truncate(arguments.limit);
-    if arguments.groups {
-        learned = with_two_rewards(learned);
-    }
     train(&base, &arguments, lora, &learned, &curve, out)
 }
 
-/// The samples of those prompts at which some were right and others were not. Nothing can be
-/// learned from the others.
-fn with_two_rewards(samples: Vec<Episode>) -> Vec<Episode> {
-    let mut of_prompts: BTreeMap<Vec<u32>, (bool, bool)> = BTreeMap::new();
-    for sample in &samples {
-        let of_prompt = of_prompts.entry(sample.completion.prompt.clone()).or_default();
-        match sample.outcome {
-            Some((Outcome::Accepted, _)) => of_prompt.0 = true,
-            _ => of_prompt.1 = true,
-        }
-    }
-    let all = of_prompts.len();
-    of_prompts.retain(|_, rewards| *rewards == (true, true));
-    eprintln!("{} of {all} prompts have right and wrong samples", of_prompts.len());
-    samples.into_iter().filter(|one| of_prompts.contains_key(&one.completion.prompt)).collect()
-}
-
 fn hyper(arguments: &Arguments) -> Hyper {
-    let by_groups =
-        Hyper { advantage: Advantage::Group, demonstration_coefficient: 0.0, ..Hyper::default() };
-    let by_imitation = Hyper { policy_coefficient: 0.0, kl_coefficient: 0.0, ..Hyper::default() };
     Hyper {
         learning_rate: arguments.learning_rate,
         minibatch_episodes: arguments.minibatch,
         epochs: 1,
+        policy_coefficient: 0.0,
+        kl_coefficient: 0.0,
         // These bound an update of sixteen labels. Here a batch has hundreds of texts.
         max_update_ratio: 1.0,
         target_kl: 100.0,
-        ..if arguments.groups { by_groups } else { by_imitation }
+        ..Hyper::default()
     }
 }
 
@@ -172,9 +147,8 @@ fn train(
         (lora, optimizer, fresh) = (update.lora, update.optimizer, false);
         done += chunk.len();
         let seconds = started.elapsed().as_secs_f64();
-        let before = update.demonstrated.map(|texts| texts.parent - texts.base);
-        let before = before.map_or(String::new(), |nats| format!(", {nats:+.3} nats a token"));
-        eprintln!("{done} of {} episodes, {seconds:.0} s{before}", learned.len());
+        let before = update.demonstrated.map_or(f32::NAN, |texts| texts.parent - texts.base);
+        eprintln!("{done} of {} texts, {seconds:.0} s, {before:+.3} nats a token", learned.len());
         if done % arguments.score_every < CHUNK || done == learned.len() {
             curve.report(done, Some(&lora))?;
             let invocation = batch.invocation.into_iter().collect();

@@ -30,7 +30,7 @@ use models::team::delta;
 use models::team::frame::Frame;
 use scoring::{Base, prompts, score_texts};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Texts that a member learns from in a round.
@@ -42,8 +42,8 @@ const MAX_NORM: f64 = 1.0;
 struct Arguments {
     #[arg(long)]
     model: PathBuf,
-    /// A member: name, texts to learn from, later texts to be scored on
-    #[arg(long, required = true, value_name = "NAME=PAST,LATER")]
+    /// A member: name, texts to learn from, and later texts to be scored on, if they are
+    #[arg(long, required = true, value_name = "NAME=PAST[,LATER]")]
     member: Vec<Files>,
     /// Somebody who joins after the last round: name and texts to be scored on
     #[arg(long, value_name = "NAME=LATER")]
@@ -83,7 +83,7 @@ struct Member {
     name: String,
     /// A batch for each round.
     past: Vec<Texts>,
-    later: Texts,
+    later: Option<Texts>,
 }
 
 struct Team<'a> {
@@ -106,7 +106,7 @@ fn main() -> anyhow::Result<()> {
 
     let shared = team.sharpen(&members, arguments.rounds, arguments.coarse)?;
     for member in &members {
-        let later = &member.later;
+        let Some(later) = &member.later else { continue };
         let alone = team.learn_privately(None, &member.past)?;
         let beside = team.learn_privately(Some(&shared), &member.past)?;
         let arms = [("private", alone), ("team", team.lora(&shared)?), ("team + private", beside)];
@@ -122,16 +122,19 @@ fn main() -> anyhow::Result<()> {
 
 impl Team<'_> {
     fn member(&self, files: &Files, rounds: usize) -> anyhow::Result<Member> {
-        let [past, later]: &[PathBuf; 2] =
-            files.files.as_slice().try_into().context("NAME=PAST,LATER was expected")?;
-        let read = |path: &Path| episodes(path);
-        let past = read(past)?;
+        let (past, later) = match files.files.as_slice() {
+            [past] => (past, None),
+            [past, later] => (past, Some(later)),
+            _ => return Err(anyhow!("NAME=PAST[,LATER] was expected")),
+        };
+        let past = episodes(past)?;
         let needed = rounds * TEXTS_OF_ROUND;
         ensure!(past.len() >= needed, "{}: {} texts, {needed} needed", files.name, past.len());
         let rounds = past.chunks(TEXTS_OF_ROUND).take(rounds);
         let past = rounds.map(|texts| self.texts(texts)).collect::<anyhow::Result<_>>()?;
         eprintln!("{}: the prompts are computed", files.name);
-        Ok(Member { name: files.name.clone(), past, later: self.texts(&read(later)?)? })
+        let later = later.map(|later| self.texts(&episodes(later)?)).transpose()?;
+        Ok(Member { name: files.name.clone(), past, later })
     }
 
     fn texts(&self, episodes: &[Episode]) -> anyhow::Result<Texts> {
