@@ -42,7 +42,7 @@ const MAX_NORM: f64 = 1.0;
 struct Arguments {
     #[arg(long)]
     model: PathBuf,
-    /// A member: name, texts to learn from, and later texts to be scored on, if they are
+    /// A member: name, texts to learn from, and later texts to be scored on, if any
     #[arg(long, required = true, value_name = "NAME=PAST[,LATER]")]
     member: Vec<Files>,
     /// Somebody who joins after the last round: name and texts to be scored on
@@ -98,7 +98,7 @@ fn main() -> anyhow::Result<()> {
     let gguf = Gguf::open(&arguments.model)?;
     let base = Base::open(&gguf)?;
     let frame = Frame::of(&gguf, &base.sha256)?;
-    // As an update is installed, with imitation alone and without the bound of a batch of sixteen.
+    // As an update is installed, but by imitation alone.
     let hyper = Hyper { policy_coefficient: 0.0, kl_coefficient: 0.0, ..Hyper::default() };
     let team = Team { base: &base, frame, hyper, seed: arguments.seed };
     let members = arguments.member.iter().map(|files| team.member(files, arguments.rounds));

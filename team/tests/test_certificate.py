@@ -4,13 +4,8 @@ import datetime
 import ipaddress
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -19,13 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-PATIENCE = 120
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
+from tests.flower import FlowerTest, free_port
 
 def pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
@@ -58,19 +47,11 @@ def certificate(
     return made.public_bytes(serialization.Encoding.PEM)
 
 
-class Certificate(unittest.TestCase):
+class Certificate(FlowerTest):
     def setUp(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="hc"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        super().setUp()
         self.started: list[subprocess.Popen] = []
         self.addCleanup(self.stop_all)
-        self.environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "FLWR_HOME": str(self.folder / "flower"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-        }
 
     def stop_all(self):
         for process in reversed(self.started):
@@ -121,17 +102,6 @@ class Certificate(unittest.TestCase):
         told = json.loads(self.flwr("supernode", "list", "test", "--format", "json"))
         return sorted(node["status"] for node in told["nodes"])
 
-    def wait_for(self, what: str, reached) -> None:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            if reached():
-                return
-            time.sleep(0.5)
-        logs = {
-            log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")
-        }
-        self.fail(f"{what}: {logs}")
-
     def member(self, name: str, link: int, trusted: str, key: str):
         return self.start(
             name, "flower-supernode", "--superlink", f"127.0.0.1:{link}",
@@ -171,11 +141,6 @@ class Certificate(unittest.TestCase):
         self.wait_for("the unknown key is refused", lambda: refused.poll() is not None)
         self.assertIn("CERTIFICATE_VERIFY_FAILED", told.read_text(errors="replace"))
         self.assertEqual(self.states(), ["online", "registered"])
-
-    @staticmethod
-    def listens(port: int) -> bool:
-        with socket.socket() as attempt:
-            return attempt.connect_ex(("127.0.0.1", port)) == 0
 
 
 if __name__ == "__main__":

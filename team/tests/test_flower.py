@@ -11,11 +11,8 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -23,6 +20,7 @@ import numpy as np
 
 from hone_team import core
 from tests.editor import Editor
+from tests.flower import FlowerTest, free_port
 from tests.relay import Relay
 
 TEAM = Path(__file__).parents[1]
@@ -30,7 +28,6 @@ HONE = os.environ.get("HONE_BIN")
 MODELS = os.environ.get("HONE_TEST_MODELS")
 MEMBERS = 2
 ROUNDS = 2
-PATIENCE = 600
 # What a contribution may take beside four bytes for each number. With it, the 43,008 numbers of the
 # default model stay below 200 KB.
 OTHER_BYTES_MAX = 8_000
@@ -52,27 +49,15 @@ team.minimum_members = 2
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 @unittest.skipUnless(HONE and MODELS, "HONE_BIN and HONE_TEST_MODELS are not set")
-class Team(unittest.TestCase):
+class Team(FlowerTest):
+    PATIENCE = 600
+
     def setUp(self):
-        # A socket's path has a limit of about 100 bytes.
-        self.folder = Path(tempfile.mkdtemp(prefix="ht"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        super().setUp()
         self.started: list[subprocess.Popen] = []
         self.addCleanup(self.stop_all)
-        self.environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "FLWR_HOME": str(self.folder / "flower"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
-            "HONE_BIN": HONE,
-        }
+        self.environment["HONE_BIN"] = HONE
 
     def stop_all(self):
         for process in reversed(self.started):
@@ -142,17 +127,6 @@ class Team(unittest.TestCase):
         self.assertGreaterEqual(judged, 8)
         return home, editor
 
-    def wait_for(self, what: str, reached) -> None:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            if reached():
-                return
-            time.sleep(0.5)
-        logs = {
-            log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")
-        }
-        self.fail(f"{what}: {logs}")
-
     def test_a_team_sharpens_together_and_no_code_leaves(self):
         canaries = [f"canary{secrets.token_hex(8)}" for _ in range(MEMBERS)]
         members = [self.member(number, canary) for number, canary in enumerate(canaries)]
@@ -189,11 +163,6 @@ class Team(unittest.TestCase):
         self.check_canaries(canaries, members, relays, versions)
         self.check_hostile(*members[1])
         self.check_forgetting(*members[0])
-
-    @staticmethod
-    def listens(port: int) -> bool:
-        with socket.socket() as attempt:
-            return attempt.connect_ex(("127.0.0.1", port)) == 0
 
     def run_app(self, port: int, versions: Path) -> None:
         flower = self.folder / "flower"
