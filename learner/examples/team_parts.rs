@@ -7,6 +7,10 @@
 //! their texts with all but the shared part frozen, the change is clipped and rounded as it is
 //! before it leaves a machine, and the mean is the next version. Flower and its masks are left out:
 //! they add whole numbers exactly. A line is right if greedy decoding gives all of it.
+//!
+//! `--out` keeps the last version, and `--start` begins with one that was kept:
+//!
+//!   team_parts --model base.gguf --start core.bin --newcomer ann=ann.later.jsonl
 
 mod lines;
 mod scoring;
@@ -43,13 +47,19 @@ struct Arguments {
     #[arg(long)]
     model: PathBuf,
     /// A member: name, texts to learn from, and later texts to be scored on, if any
-    #[arg(long, required = true, value_name = "NAME=PAST[,LATER]")]
+    #[arg(long, required_unless_present = "start", value_name = "NAME=PAST[,LATER]")]
     member: Vec<Files>,
     /// Somebody who joins after the last round: name and texts to be scored on
     #[arg(long, value_name = "NAME=LATER")]
     newcomer: Vec<Files>,
     #[arg(long, default_value_t = 4)]
     rounds: usize,
+    /// Begin with the version in this file, in place of one that changes nothing
+    #[arg(long)]
+    start: Option<PathBuf>,
+    /// Write the last version into this file
+    #[arg(long)]
+    out: Option<PathBuf>,
     /// Round every version to 2^-(15 - coarse)
     #[arg(long, default_value_t = 0)]
     coarse: u32,
@@ -104,7 +114,15 @@ fn main() -> anyhow::Result<()> {
     let members = arguments.member.iter().map(|files| team.member(files, arguments.rounds));
     let members: Vec<Member> = members.collect::<anyhow::Result<_>>()?;
 
-    let shared = team.sharpen(&members, arguments.rounds, arguments.coarse)?;
+    let first = match &arguments.start {
+        None => Core::zero(&team.frame),
+        Some(path) => Core::read(&team.frame, path)?,
+    };
+    let rounds = if members.is_empty() { 0 } else { arguments.rounds };
+    let shared = team.sharpen(first, &members, rounds, arguments.coarse)?;
+    if let Some(path) = &arguments.out {
+        shared.write(&team.frame, path)?;
+    }
     for member in &members {
         let Some(later) = &member.later else { continue };
         let alone = team.learn_privately(None, &member.past)?;
@@ -168,8 +186,13 @@ impl Team<'_> {
     }
 
     /// The shared part after so many rounds.
-    fn sharpen(&self, members: &[Member], rounds: usize, coarse: u32) -> anyhow::Result<Core> {
-        let mut core = Core::zero(&self.frame);
+    fn sharpen(
+        &self,
+        mut core: Core,
+        members: &[Member],
+        rounds: usize,
+        coarse: u32,
+    ) -> anyhow::Result<Core> {
         let mut left = vec![vec![0.0; core.numbers().len()]; members.len()];
         let mut kept = vec![0.0; core.numbers().len()];
         for round in 0..rounds {
