@@ -2,6 +2,7 @@
 //! nothing is lost. The user of an editor sees the same line as the user of a terminal.
 
 use models::file::sha256;
+use models::random_model::tiny::{self, Form, Matrices, Sizes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -109,6 +110,25 @@ fn files_that_are_no_known_model_are_named() {
         let path = home.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         check(&refusal(&home, &["--model", &path.display().to_string()]), &path, parts);
+    }
+}
+
+/// llama.cpp ends the process on some numbers of a file.
+#[test]
+fn a_model_on_which_llama_cpp_ends_the_process_is_named() {
+    let home = home();
+    let path = home.path().join("own.gguf");
+    const SIZES: Sizes =
+        Sizes { layers: 2, width: 64, heads: 4, kv_heads: 2, head_width: 16, feed_forward: 64 };
+    let llama = tiny::form("llama").unwrap();
+    for (form, part) in [
+        (Form { texts: &[("rope.scaling.type", "spiral")], ..*llama }, "rope_scaling_type"),
+        (Form { integers: &[("expert_group_count", 3)], ..*llama }, "n_expert_groups"),
+    ] {
+        form.write(SIZES, Matrices::F32, 1, &path).unwrap();
+        let option = path.display().to_string();
+        let line = refusal(&home, &["--model", &option, "--template", "prefix-only"]);
+        check(&line, &path, &["llama.cpp cannot go on", part, "use another one"]);
     }
 }
 

@@ -1,0 +1,68 @@
+//! What llama.cpp says when it ends the process. It does so where a file says what cannot be and no
+//! check of its own has found it. It cannot go on then, but the user reads one line that names the
+//! file, as after every other error, in place of a core dump.
+
+use super::leave;
+use llama_cpp_sys_2 as sys;
+use parking_lot::Mutex;
+use std::ffi::{CStr, c_char};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The model that was loaded last.
+static MODEL: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// From now on an end of the process is told.
+pub fn tell() {
+    // SAFETY: the callback is a function of this program and stays.
+    unsafe { sys::ggml_set_abort_callback(Some(on_abort)) };
+}
+
+/// Names the model that is loaded next.
+pub fn are_of(path: &Path) {
+    *MODEL.lock() = Some(path.to_owned());
+}
+
+unsafe extern "C" fn on_abort(message: *const c_char) {
+    // SAFETY: ggml gives a text that ends with 0 and lives until this function returns.
+    let message = unsafe { CStr::from_ptr(message) }.to_string_lossy();
+    // A thread that holds the lock may be the one that ends here.
+    let path = MODEL.try_lock().and_then(|path| path.clone());
+    let _ = writeln!(std::io::stderr(), "Error: {}", line(path.as_deref(), &message));
+    leave(1)
+}
+
+fn line(path: Option<&Path>, message: &str) -> String {
+    let what = without_folder(message.lines().next().unwrap_or_default());
+    match path {
+        Some(path) => format!(
+            "{}: llama.cpp cannot go on with this model ({what}); use another one",
+            path.display()
+        ),
+        None => format!("llama.cpp cannot go on ({what})"),
+    }
+}
+
+/// A message begins with the path of a source file on the machine where llama.cpp was compiled.
+fn without_folder(message: &str) -> &str {
+    let (path, _) = message.split_once(": ").unwrap_or((message, ""));
+    let folder = path.rfind(['/', '\\']).map_or(0, |slash| slash + 1);
+    &message[folder..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_the_model_and_no_folder_of_the_build() {
+        let message = "/home/build/src/llama-model.cpp:1422: GGML_ASSERT(a / b > 0) failed\nmore";
+        assert_eq!(
+            line(Some(Path::new("/m/own.gguf")), message),
+            "/m/own.gguf: llama.cpp cannot go on with this model \
+             (llama-model.cpp:1422: GGML_ASSERT(a / b > 0) failed); use another one"
+        );
+        assert_eq!(line(None, "out of memory"), "llama.cpp cannot go on (out of memory)");
+        assert_eq!(without_folder(r"C:\src\ggml.c:7: a/b"), "ggml.c:7: a/b");
+    }
+}
