@@ -10,6 +10,7 @@ use crate::event::{
 use crate::limits::{KNOWN_OFFERS_MAX, UNLABELLED_OFFERS_MAX};
 use crate::reward::{RewardInputs, RewardVersion, reward};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 
 /// Folds the log, one event at a time and in log order, into counts for the status and
 /// into the labelled episodes that no update has learned from yet.
@@ -307,11 +308,12 @@ impl Fold {
 }
 
 impl Fold {
-    /// The freshest labelled episodes, whether an update has learned from them or not. They are
-    /// not taken: an update may learn from them all the same.
-    pub fn recent(&self, limit: usize) -> Batch {
+    /// The freshest labelled episodes without those of some offers, whether an update has learned
+    /// from them or not. They are not taken: an update may learn from them all the same.
+    pub fn recent(&self, limit: usize, without: &HashSet<OfferId>) -> Batch {
         let all = self.labelled.learned().chain(self.labelled.waiting());
-        let mut episodes: Vec<Episode> = all.map(|(_, episode)| episode.clone()).collect();
+        let wanted = all.filter(|(_, episode)| !without.contains(&episode.completion.id));
+        let mut episodes: Vec<Episode> = wanted.map(|(_, episode)| episode.clone()).collect();
         episodes.drain(..episodes.len().saturating_sub(limit));
         Batch { labels: vec![], episodes, replacements: self.replacements }
     }

@@ -11,6 +11,7 @@
 
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::tile::{AlignedVec, LINE, TileRows, dot_products, row_sums, stride};
+use crate::kernels::weight_bytes::WeightBytes;
 use crate::kernels::{matrix, with_values};
 use candle_core::{Result, Tensor, bail};
 use pulp::{Arch, Simd, WithSimd};
@@ -46,7 +47,7 @@ const _: () = assert!(DEPTH.is_multiple_of(256) && COLUMN_TILE.is_multiple_of(25
 #[derive(Debug)]
 pub struct QuantisedMatrix {
     format: Format,
-    bytes: Vec<u8>,
+    bytes: WeightBytes,
     rows: usize,
     width: usize,
 }
@@ -56,16 +57,18 @@ impl QuantisedMatrix {
     /// A row is not a whole number of blocks, or the number of bytes is wrong.
     pub fn new(
         format: Format,
-        bytes: Vec<u8>,
+        bytes: impl Into<WeightBytes>,
         rows: usize,
         width: usize,
     ) -> Result<QuantisedMatrix> {
+        let bytes = bytes.into();
         if !width.is_multiple_of(format.block_values()) {
             bail!("a row of {width} values is not a whole number of {format:?} blocks");
         }
         let expected = rows * (width / format.block_values() * format.block_bytes());
-        if bytes.len() != expected {
-            bail!("{} bytes for {rows} × {width} {format:?} values, not {expected}", bytes.len());
+        let count = bytes.as_slice().len();
+        if count != expected {
+            bail!("{count} bytes for {rows} × {width} {format:?} values, not {expected}");
         }
         Ok(QuantisedMatrix { format, bytes, rows, width })
     }
@@ -87,7 +90,8 @@ impl QuantisedMatrix {
     pub fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {
         let (values, bytes) = (self.format.block_values(), self.format.block_bytes());
         let start = row * (self.width / values * bytes);
-        &self.bytes[start + columns.start / values * bytes..start + columns.end / values * bytes]
+        let part = start + columns.start / values * bytes..start + columns.end / values * bytes;
+        &self.bytes.as_slice()[part]
     }
 
     /// The values of some rows, one row after the other.
@@ -353,7 +357,8 @@ mod tests {
     #[test]
     fn the_number_of_threads_changes_no_bit() {
         let mut rng = StdRng::seed_from_u64(2);
-        let bytes = (0..160 * 34 * 3).map(|i| if i % 34 == 1 { 0x28 } else { i as u8 }).collect();
+        let bytes: Vec<u8> =
+            (0..160 * 34 * 3).map(|i| if i % 34 == 1 { 0x28 } else { i as u8 }).collect();
         let weight = QuantisedMatrix::new(Format::Q8_0, bytes, 160, 96).unwrap();
         let x = random(&mut rng, 9, 96);
         let run = |threads| {

@@ -15,6 +15,7 @@ pub mod norm;
 pub mod quant_blocks;
 pub mod rope;
 pub mod tile;
+pub mod weight_bytes;
 
 use crate::kernels::float::Float;
 use candle_core::{Device, Result, Storage, Tensor, bail};

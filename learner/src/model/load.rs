@@ -4,6 +4,7 @@ use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::norm::Norm;
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::rope::{Rope, RopePairs};
+use crate::kernels::weight_bytes::MappedFile;
 use crate::model::architecture::{Architecture, Block, FeedForward, Keys};
 use crate::model::weights::{
     Expert, Experts, Layer, LinearMap, MAPS, Shape, Transformer, VocabularyMatrix, Weight,
@@ -12,7 +13,6 @@ use anyhow::{Context, bail, ensure};
 use models::gguf::{Gguf, TensorInfo};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 /// The vocabulary matrices are used in blocks of this many rows. A whole one in f32 would be
@@ -31,6 +31,8 @@ const ROPE_FACTORS: &str = "rope_freqs.weight";
 pub fn load(gguf: &Gguf) -> anyhow::Result<Transformer<f32>> {
     let file = File::open(&gguf.path)
         .with_context(|| format!("cannot open the base model {}", gguf.path.display()))?;
+    let file = MappedFile::new(&file)
+        .with_context(|| format!("cannot map the base model {}", gguf.path.display()))?;
     let mut reader = WeightsReader { gguf, file, read: HashSet::new() };
     reader.weights().with_context(|| {
         format!(
@@ -42,7 +44,7 @@ pub fn load(gguf: &Gguf) -> anyhow::Result<Transformer<f32>> {
 
 struct WeightsReader<'a> {
     gguf: &'a Gguf,
-    file: File,
+    file: MappedFile,
     /// The names of the tensors that were read.
     read: HashSet<String>,
 }
@@ -244,10 +246,10 @@ impl WeightsReader<'_> {
             format!("{name} has ggml type {}, which is not supported", info.ggml_type)
         })?;
         let row_bytes = width / format.block_values() * format.block_bytes();
-        let offset = self.gguf.data_offset + info.offset + (from * row_bytes) as u64;
-        let mut bytes = vec![0; count * row_bytes];
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.read_exact(&mut bytes).with_context(|| format!("{name} is truncated"))?;
+        let tensor = self.gguf.data_offset.saturating_add(info.offset);
+        let start = usize::try_from(tensor)?.saturating_add(from * row_bytes);
+        let bytes = self.file.part(start..start.saturating_add(count * row_bytes));
+        let bytes = bytes.with_context(|| format!("{name} is truncated"))?;
         let quantised =
             QuantisedMatrix::new(format, bytes, count, width).with_context(|| name.to_owned())?;
         self.read.insert(name.to_owned());

@@ -206,6 +206,13 @@ impl TeamFiles {
 }
 
 impl Ledger {
+    /// The offers that contributions to versions before this one learned from. A contribution to
+    /// this version itself has led to nothing, so its round may be repeated.
+    pub fn taken_up(&self, version: u64) -> HashSet<OfferId> {
+        let made = self.contributions.iter().filter(|made| made.version < version);
+        made.flat_map(|made| made.offers.iter().cloned()).collect()
+    }
+
     /// How many contributions were ever made.
     pub fn count(&self) -> u64 {
         self.mechanisms.iter().map(|mechanism| mechanism.count).sum()
@@ -268,6 +275,16 @@ mod tests {
         assert_eq!((ledger.count(), ledger.contributions[1].offers.len()), (2, 0));
         assert!(ledger.contributions[1].forgotten && !ledger.contributions[0].forgotten);
         assert!(files.note(&HashSet::new(), true).unwrap().starts_with("2 contribution(s)"));
+    }
+
+    #[test]
+    fn what_the_team_has_taken_up_is_learned_from_once() {
+        let mut ledger = Ledger::default();
+        ledger.add(made(0, &["o1", "o2"]), 0.0, None);
+        ledger.add(made(1, &["o3"]), 0.0, None);
+        let offers = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
+        assert_eq!(ledger.taken_up(1), offers(&["o1", "o2"]));
+        assert_eq!(ledger.taken_up(2), offers(&["o1", "o2", "o3"]));
     }
 
     #[test]

@@ -110,9 +110,12 @@ impl App {
             );
         }
         let (frame, core) = self.frame_and_core().await?;
+        let (files, version) = (self.team_files(), core.version);
+        let ledger = tokio::task::spawn_blocking(move || files.ledger()).await??;
         let (answer, answered) = oneshot::channel();
         let requests = self.contributions.get().context("this process does not learn")?;
-        let request = Request { core: core.clone(), answer };
+        let contributed = ledger.taken_up(version);
+        let request = Request { core: core.clone(), contributed, answer };
         ensure!(requests.try_send(request).is_ok(), "another contribution is under way");
         let learned = tokio::time::timeout(CONTRIBUTION_LIMIT, answered).await;
         let learned =

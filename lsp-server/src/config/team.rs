@@ -32,13 +32,18 @@ pub struct TeamConfig {
     pub delta: f64,
 }
 
+/// The largest norm of a contribution, as installed. Adam changes each of the 43,008 numbers of the
+/// default model by hardly more than its learning rate of 1e-4 in a step, so that the four steps on
+/// 16 labels give 0.083 at most. Much larger ones would let one member outweigh all others.
+const TEAM_NORM_MAX: f64 = 0.1;
+
 impl Default for TeamConfig {
     fn default() -> Self {
         TeamConfig {
             address: None,
             certificate: None,
             minimum_members: 3,
-            max_norm: 1.0,
+            max_norm: TEAM_NORM_MAX,
             noise: 0.0,
             epsilon_limit: 8.0,
             delta: 1e-5,

@@ -12,10 +12,12 @@ use models::gguf::Gguf;
 use models::team::compose::{compose, private_part};
 use models::team::core::Core;
 use models::team::frame::Frame;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 
-/// The number of episodes that a contribution learns from, the freshest ones.
+/// The number of episodes that a contribution learns from, the freshest ones that no earlier one
+/// has learned from.
 pub const EPISODES_MAX: usize = 64;
 
 /// With fewer, a contribution would tell more of single episodes than of how somebody writes.
@@ -34,6 +36,8 @@ pub struct Learned {
 pub struct Request {
     /// The version of the shared part to learn from.
     pub core: Core,
+    /// The offers of which the team has what was learned already.
+    pub contributed: HashSet<OfferId>,
     pub answer: oneshot::Sender<Result<Learned>>,
 }
 

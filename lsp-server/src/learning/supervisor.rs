@@ -13,12 +13,14 @@ use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
 use feedback::episode::Batch;
+use feedback::event::OfferId;
 use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
 use feedback::reward;
 use models::adapter::LoraAdapter;
 use models::file::sha256;
 use models::gguf::Gguf;
 use models::team::core::Core;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -439,22 +441,26 @@ impl Supervisor {
 impl Supervisor {
     /// Learns for the team and answers the request.
     async fn contribute(&mut self, request: contribution::Request) {
-        let contribution::Request { core, answer } = request;
-        let learned = self.learn_for_team(&core).await;
+        let contribution::Request { core, contributed, answer } = request;
+        let learned = self.learn_for_team(&core, &contributed).await;
         // Whoever asked may be gone.
         let _ = answer.send(learned);
     }
 
-    async fn learn_for_team(&mut self, core: &Core) -> Result<contribution::Learned> {
+    async fn learn_for_team(
+        &mut self,
+        core: &Core,
+        contributed: &HashSet<OfferId>,
+    ) -> Result<contribution::Learned> {
         let services = self.services.clone();
         if let Some(reason) = services.adapters.learning_refusal() {
             bail!("{reason}");
         }
-        let batch = services.recorder.recent(contribution::EPISODES_MAX);
+        let batch = services.recorder.recent(contribution::EPISODES_MAX, contributed);
         let count = batch.episodes.len();
         ensure!(
             count >= contribution::EPISODES_MIN,
-            "{count} labels are too few to contribute; it takes {}",
+            "{count} labels that no contribution has learned from are too few; it takes {}",
             contribution::EPISODES_MIN
         );
         if let Some(reason) = self.reason_to_wait().await {

@@ -18,7 +18,7 @@ use policy::learned_state::LearnedState;
 use policy::next_edit::EditGate;
 use policy::references::Reference;
 use policy::trial::{Arms, Verdict};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -369,10 +369,10 @@ impl Recorder {
         self.state.lock().fold.replay(limit)
     }
 
-    /// The freshest labelled episodes, whether an update has learned from them or not. They wait
-    /// for an update all the same.
-    pub fn recent(&self, limit: usize) -> Batch {
-        self.state.lock().fold.recent(limit)
+    /// The freshest labelled episodes without those of some offers, whether an update has learned
+    /// from them or not. They wait for an update all the same.
+    pub fn recent(&self, limit: usize, without: &HashSet<OfferId>) -> Batch {
+        self.state.lock().fold.recent(limit, without)
     }
 
     /// These episodes without the held-out references, which the holdout check needs.

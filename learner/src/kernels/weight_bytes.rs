@@ -1,0 +1,72 @@
+//! The bytes of a frozen matrix: a part of the model's file as it lies in the page cache.
+//!
+//! The server maps the same file, so that both share its pages, and the system can take them back
+//! when memory runs short. A copy would be hundreds of megabytes that it cannot take back.
+//!
+//! `unsafe` because a mapped file must not become shorter. Hone replaces a model's file by another
+//! one under the same name and never writes into it. If somebody else cuts it off, this process ends
+//! with a bus error, which costs an update and no completion.
+#![allow(unsafe_code)]
+
+use memmap2::Mmap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A mapped file.
+#[derive(Debug, Clone)]
+pub struct MappedFile(Arc<Mmap>);
+
+impl MappedFile {
+    pub fn new(file: &File) -> io::Result<MappedFile> {
+        // SAFETY: nobody makes the file shorter, as said above.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(MappedFile(Arc::new(map)))
+    }
+
+    /// Some bytes of the file; `None` if it ends before.
+    pub fn part(&self, range: Range<usize>) -> Option<WeightBytes> {
+        self.0.get(range.clone())?;
+        Some(WeightBytes::Mapped(self.clone(), range))
+    }
+}
+
+#[derive(Debug)]
+pub enum WeightBytes {
+    /// For tests.
+    Own(Vec<u8>),
+    Mapped(MappedFile, Range<usize>),
+}
+
+impl WeightBytes {
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[u8] {
+        match self {
+            WeightBytes::Own(bytes) => bytes,
+            WeightBytes::Mapped(file, range) => &file.0[range.clone()],
+        }
+    }
+}
+
+impl From<Vec<u8>> for WeightBytes {
+    fn from(bytes: Vec<u8>) -> WeightBytes {
+        WeightBytes::Own(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_part_has_the_bytes_of_the_file_and_ends_where_it_ends() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"0123456789").unwrap();
+        let mapped = MappedFile::new(&file).unwrap();
+        assert_eq!(mapped.part(3..10).unwrap().as_slice(), b"3456789");
+        assert!(mapped.part(3..11).is_none());
+        assert!(mapped.part(20..21).is_none());
+    }
+}
