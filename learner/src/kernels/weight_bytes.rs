@@ -4,8 +4,8 @@
 //! when memory runs short. A copy would be hundreds of megabytes that it cannot take back.
 //!
 //! `unsafe` because a mapped file must not become shorter. Hone replaces a model's file by another
-//! one under the same name and never writes into it. If somebody else cuts it off, this process ends
-//! with a bus error, which costs an update and no completion.
+//! one under the same name and never writes into it. If somebody else cuts it off, this process
+//! ends with a bus error, which costs an update and no completion.
 #![allow(unsafe_code)]
 
 use memmap2::Mmap;
