@@ -1,7 +1,8 @@
 use super::*;
-use crate::event::{Decision, Defect, EventKind, KeptCheck};
+use crate::event::{Decision, Defect, EventKind, KeptCheck, OfferId};
 use crate::limits::{KNOWN_OFFERS_MAX, REPLAY_EPISODES_MAX, UNLABELLED_OFFERS_MAX};
 use crate::testing::{accepted, completion, numbered, offer, outcome, served};
+use std::collections::HashSet;
 
 const TEN: &str = "0123456789";
 
@@ -165,6 +166,16 @@ fn what_was_learned_from_is_replayed_freshest_first() {
     assert_eq!(live.replay(usize::MAX).len(), REPLAY_EPISODES_MAX);
     // The next daemon folds the same log anew.
     assert_eq!(ids(fold(Some(u64::MAX), kinds).replay(2)), newest);
+}
+
+#[test]
+fn the_freshest_episodes_are_given_without_those_of_some_offers_and_wait_all_the_same() {
+    let names = ["a", "b", "c", "d"];
+    let kinds = names.iter().flat_map(|name| [offer(name, TEN), accepted(name)]).collect();
+    let fold = fold(Some(3), kinds);
+    let recent = fold.recent(2, &HashSet::from(["c".into()]));
+    assert_eq!(recent.offers(), ["b", "d"].map(OfferId::from));
+    assert_eq!(fold.waiting(), 2, "two of the four were learned from, and none was taken");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The bytes of a frozen matrix: a part of the model's file as it lies in the page cache.
 //!
-//! The server maps the same file, so that both share its pages, and the system can take them back
-//! when memory runs short. A copy would be hundreds of megabytes that it cannot take back.
+//! The server maps the same file, so that both share the pages that it has not copied, and the
+//! system can take them back when memory runs short. A copy of ours would be hundreds of megabytes
+//! that it cannot take back.
 //!
 //! `unsafe` because a mapped file must not become shorter. Hone replaces a model's file by another
 //! one under the same name and never writes into it. If somebody else cuts it off, this process
