@@ -1,0 +1,98 @@
+
+use super::*;
+use crate::app::App;
+use crate::paths::Paths;
+use crate::testing;
+use crate::testing::fixtures;
+use feedback::testing::accepted;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+/// A learner that writes both files of its job and reports another checksum.
+fn lying_learner(home: &Paths) -> LearnerProgram {
+    let report =
+        UpdateReport { job: "JOB".into(), adapter_sha256: "no".into(), ..UpdateReport::default() };
+    let line = serde_json::to_string(&LearnerLine::Done(Box::new(report))).unwrap();
+    let script = format!(
+        r#"#!/bin/sh
+read -r job || exit 0
+field() {{ printf '%s' "$job" | grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | cut -d '"' -f 4; }}
+echo written > "$(field adapter_out)"
+echo written > "$(field optimizer_out)"
+echo '{line}' | sed "s/JOB/$(field id)/"
+exec sleep 1000
+"#
+    );
+    let path = home.adapters().with_file_name("learner.sh");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    LearnerProgram { path, prompt_cache: None }
+}
+
+/// A home with the files of an adapter v1, and with this registry if there is one.
+fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Paths, [PathBuf; 2]) {
+    let home = Paths::at(folder.path().into());
+    home.create().unwrap();
+    let files = ["v0001.gguf", "v0001.optimizer"].map(|name| home.adapters().join(name));
+    for file in &files {
+        std::fs::write(file, "the first adapter's").unwrap();
+    }
+    if let Some(text) = registry {
+        std::fs::write(home.adapters().join("registry.json"), text).unwrap();
+    }
+    (home, files)
+}
+
+/// Runs `hone learn` with one waiting label, and waits until the update has ended.
+async fn learn_now(home: &Paths) -> (Arc<App>, Option<String>) {
+    let app = testing::app::start_in(home).await;
+    let recorder = &app.services.recorder;
+    recorder.record(vec![fixtures::completion("o", "/a.rs"), accepted("o")]);
+    assert_eq!(recorder.labels_waiting(), 1);
+    let (learn, asked) = mpsc::channel(1);
+    learn.send(()).await.unwrap();
+    drop(learn);
+    let (status, preemption) = (watch::Sender::default(), Arc::default());
+    let seen = status.subscribe();
+    let program = lying_learner(home);
+    Supervisor::new(app.services.clone(), status, program, preemption).run(asked).await;
+    let failure = seen.borrow().failure.clone();
+    (app, failure)
+}
+
+/// A registry that cannot be read looks empty, so the next number seemed to be 1. An
+/// update that was asked for trained into `v0001.gguf` and `v0001.optimizer`, could not
+/// be registered, and was cleared away: the adapter that was there was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_update_runs_that_the_registry_would_refuse() {
+    for registry in ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, files) = home_with(&folder, Some(registry));
+        let (app, _) = learn_now(&home).await;
+        for file in files {
+            assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
+        }
+        let text = std::fs::read_to_string(home.adapters().join("registry.json")).unwrap();
+        assert_eq!(text, registry);
+        assert_eq!(app.services.recorder.labels_waiting(), 1, "the label still waits");
+        let reason = app.status().learner.held_back.unwrap();
+        assert!(reason.contains("registry.json"), "{reason}");
+    }
+}
+
+/// A registry that was lost, or a copy of it that is a little older, does not name every
+/// adapter in the folder. The learner wrote over the files of the one whose number came
+/// next, and where its update failed they were removed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_writes_into_files_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, files) = home_with(&folder, None);
+    let (_app, failure) = learn_now(&home).await;
+    let reason = failure.unwrap();
+    assert!(reason.contains("not what the learner said it wrote"), "{reason}");
+    for file in files {
+        assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
+    }
+    let count = std::fs::read_dir(home.adapters()).unwrap().count();
+    assert_eq!(count, 2, "the files of the failed update are gone");
+}
