@@ -6,8 +6,8 @@ mod draft;
 mod experts;
 mod layout;
 mod loaded;
+mod sequences;
 
-use super::cached::{KvAccess, KvSlot};
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::LineEndVariants;
@@ -24,7 +24,7 @@ use draft::{Rows, without_model};
 use experts::AnswerExperts;
 use feedback::event::AdapterVersion;
 use feedback::experts::ExpertLayout;
-use layout::{FileName, Layout, without_other_code};
+use layout::{Layout, without_other_code};
 use llama_cpp_2::model::LlamaModel;
 pub use loaded::LoadedModel;
 use models::experts::Experts;
@@ -32,22 +32,17 @@ use models::fim::FimTemplate;
 use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
+use sequences::{SCORING, SEQUENCES, Sequence, base_cells, common_prefix};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-
-/// Prompts whose KV is kept: documents the user goes back and forth between.
-const SEQUENCES: usize = 4;
 
 /// The fewest prompt tokens that are decoded between two looks at the time budget.
 const PROMPT_CHUNK_MIN: usize = 256;
 
 /// How many tokens of a prompt may be missing before it is computed beside the one in use.
 const LAG_TOKENS: usize = 32;
-
-/// The sequence in which texts are scored, so that no document loses its KV.
-const SCORING: usize = SEQUENCES;
 
 /// Longest text that is scored, in tokens: each keeps a row of logits.
 const SCORED_TOKENS: usize = 48;
@@ -165,17 +160,6 @@ pub struct LlamaEngine {
     prompt_chunk: usize,
 }
 
-#[derive(Default)]
-struct Sequence {
-    cells: Vec<Cell>,
-    /// The experts that each cell went through. Empty if the model has none.
-    experts: Vec<u8>,
-    used_at: u64,
-    answered: Answered,
-    /// The file in whose prompt it shows other code.
-    shows_code_to: Option<FileName>,
-}
-
 impl LlamaEngine {
     pub fn load(config: &LlamaConfig) -> Result<LlamaEngine, EngineError> {
         let failed = |error: String| EngineError::Failed(error);
@@ -283,21 +267,6 @@ impl LlamaEngine {
         Ok(())
     }
 
-    /// Lends the scoring sequence what a document's has of this prompt. A text is scored soon
-    /// after a completion at the same place, and most of that prompt is still there.
-    fn lend(&mut self, prompt: &[Cell]) {
-        let shared = |sequence: &Sequence| common_prefix(&sequence.cells, prompt);
-        let best = (0..SEQUENCES).max_by_key(|&i| shared(&self.sequences[i])).unwrap_or(0);
-        let held = shared(&self.sequences[best]);
-        if held > shared(&self.sequences[SCORING]) {
-            self.truncate(SCORING, 0);
-            self.context.copy(best, SCORING, held);
-            self.sequences[SCORING].cells.extend_from_slice(&prompt[..held]);
-            let experts = self.experts_of(best, 0, held).to_vec();
-            self.sequences[SCORING].experts = experts;
-        }
-    }
-
     /// Scores a text under one adapter. The scoring sequence holds the prompt up to
     /// `from`, and holds no more afterwards.
     fn see(
@@ -375,41 +344,6 @@ impl LlamaEngine {
         }
     }
 
-    fn truncate(&mut self, sequence: usize, length: usize) {
-        self.context.forget(sequence, length);
-        self.sequences[sequence].cells.truncate(length);
-        let experts = length * self.expert_bytes();
-        self.sequences[sequence].experts.truncate(experts);
-    }
-
-    /// The sequence that holds most of this prompt, or else the one that shows the same file other
-    /// code, or else the one used longest ago.
-    fn choose_sequence(&self, cells: &[Cell], shows_code_to: Option<&FileName>) -> usize {
-        let shared = |s: &Sequence| common_prefix(&s.cells, cells);
-        let best = (0..SEQUENCES).max_by_key(|&i| shared(&self.sequences[i])).unwrap_or(0);
-        // Sharing only a header is no reason to throw another document's KV away.
-        if shared(&self.sequences[best]) * 2 >= self.sequences[best].cells.len() {
-            return best;
-        }
-        // Once other code is chosen, nobody asks for what was shown before.
-        let is_before = |&i: &usize| {
-            shows_code_to.is_some() && self.sequences[i].shows_code_to.as_ref() == shows_code_to
-        };
-        let oldest = || (0..SEQUENCES).min_by_key(|&i| self.sequences[i].used_at);
-        (0..SEQUENCES).find(is_before).or_else(oldest).unwrap_or(0)
-    }
-
-    /// Chooses a sequence for this prompt, and remembers that it was used last.
-    fn use_sequence(&mut self, layout: &Layout) -> usize {
-        let Layout { cells, shows_code_to, .. } = layout;
-        let chosen = self.choose_sequence(cells, shows_code_to.as_ref());
-        self.clock += 1;
-        let sequence = &mut self.sequences[chosen];
-        sequence.used_at = self.clock;
-        sequence.shows_code_to.clone_from(shows_code_to);
-        chosen
-    }
-
     /// The part of a prompt that the base computes.
     fn base_layout(&self, prompt: &FimPrompt) -> Layout {
         let mut layout = self.lay_out(prompt, 0);
@@ -428,17 +362,6 @@ impl LlamaEngine {
         self.speed.note(evaluated, started.elapsed());
         Ok(())
     }
-
-    /// The sequence of a slot for a prompt. The scoring sequence is lent what a document's has.
-    fn sequence_of(&mut self, slot: KvSlot, cells: &[Cell]) -> usize {
-        match slot {
-            KvSlot::Document => self.choose_sequence(cells, None),
-            KvSlot::Scoring => {
-                self.lend(cells);
-                SCORING
-            }
-        }
-    }
 }
 
 fn free_gpu_bytes() -> Option<u64> {
@@ -448,15 +371,6 @@ fn free_gpu_bytes() -> Option<u64> {
 pub(crate) fn tokenize(model: &LlamaModel, text: &str) -> Vec<u32> {
     let tokens = model.vocab().tokenize(text.as_bytes(), false, false);
     tokens.into_iter().map(|token| token.0 as u32).collect()
-}
-
-/// Cells that the base computes.
-fn base_cells(tokens: &[u32]) -> Vec<Cell> {
-    tokens.iter().map(|&token| (token, 0)).collect()
-}
-
-fn common_prefix(a: &[Cell], b: &[Cell]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 impl Engine for LlamaEngine {
@@ -576,48 +490,5 @@ impl Engine for LlamaEngine {
     fn is_in_the_way(&self) -> bool {
         let Some(free_behind) = self.free_behind else { return false };
         free_gpu_bytes().is_some_and(|free| (free as f64) < FREE_SHARE_MIN * free_behind as f64)
-    }
-}
-
-impl KvAccess for LlamaEngine {
-    fn prompt_tokens(&self, prompt: &FimPrompt) -> (Vec<u32>, usize) {
-        LlamaEngine::prompt_tokens(self, prompt)
-    }
-
-    fn missing_tokens(&mut self, slot: KvSlot, prompt: &[u32]) -> usize {
-        let cells = base_cells(prompt);
-        let sequence = self.sequence_of(slot, &cells);
-        cells.len() - common_prefix(&self.sequences[sequence].cells, &cells)
-    }
-
-    fn compute_kv(
-        &mut self,
-        slot: KvSlot,
-        prompt: &[u32],
-        deadline: Option<Instant>,
-        abort: &AtomicBool,
-    ) -> Result<Vec<u8>, EngineError> {
-        let cells = base_cells(prompt);
-        let sequence = self.sequence_of(slot, &cells);
-        self.context.set_threads(self.threads.now());
-        self.reach(sequence, &cells, &[], deadline, abort)?;
-        Ok(self.context.state(sequence))
-    }
-
-    fn restore_kv(&mut self, slot: KvSlot, prompt: &[u32], state: &[u8]) -> bool {
-        let cells = base_cells(prompt);
-        let sequence = self.sequence_of(slot, &cells);
-        self.rows = None;
-        self.truncate(sequence, 0);
-        let is_restored =
-            self.context.restore(sequence, state) && self.context.length(sequence) == cells.len();
-        if is_restored {
-            let experts = self.experts.map(|layout| layout.unknown(cells.len()));
-            self.sequences[sequence].experts = experts.unwrap_or_default();
-            self.sequences[sequence].cells = cells;
-        } else {
-            self.context.forget(sequence, 0);
-        }
-        is_restored
     }
 }

@@ -163,7 +163,15 @@ fn accepted_again(editor: &Client) -> String {
         acknowledged = editor.accept(&item.id).ok().map(|()| item.id);
         acknowledged.is_some()
     });
-    eventually("what else could not be written is tried again", || trouble(editor).is_empty());
+    let mut last = String::new();
+    eventually("what else could not be written is tried again", || {
+        let now = trouble(editor);
+        if now != last {
+            println!("the status says: {now:?}");
+            last.clone_from(&now);
+        }
+        now.is_empty()
+    });
     acknowledged.expect("the last one was")
 }
 

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::app::App;
 use crate::paths::Paths;
