@@ -23,6 +23,7 @@ int32_t common_batch::add(llama_token, llama_pos, llama_seq_id, bool) { left_out
 
 common_json::~common_json() { left_out(); }
 common_json common_json::parse(const std::string &) { left_out(); }
+std::string regex_escape(const std::string &) { left_out(); }
 std::string json_schema_to_grammar(const common_json &, bool) { left_out(); }
 
 common_params_fit_status common_fit_params(const char *, llama_model_params *,
