@@ -36,7 +36,7 @@ fn backend() -> Result<&'static LlamaBackend, String> {
     let backend = BACKEND.get_or_init(|| {
         // SAFETY: the callback keeps nothing, and there is no data for it.
         unsafe { sys::ggml_log_set(Some(no_log), null_mut()) };
-        aborts::tell();
+        aborts::install();
         #[cfg(feature = "portable")]
         load_kernels()?;
         let mut backend = LlamaBackend::init().map_err(|error| error.to_string())?;
@@ -89,7 +89,7 @@ pub fn leave(status: u8) -> ! {
 /// memory for large batches even if all layers are on the CPU.
 pub fn load_model(path: &Path, layers: &GpuLayers) -> Result<Arc<LlamaModel>, String> {
     let backend = backend()?;
-    aborts::are_of(path);
+    aborts::name_model(path);
     let params = LlamaModelParams::default()
         .with_n_gpu_layers(layers.gpu_layers)
         .with_devices(layers.device().as_slice())
@@ -102,7 +102,7 @@ pub fn load_model(path: &Path, layers: &GpuLayers) -> Result<Arc<LlamaModel>, St
 /// The vocabulary of a model file without its matrices. It can tokenize and nothing else.
 pub fn load_vocabulary(path: &Path) -> Result<Arc<LlamaModel>, String> {
     let backend = backend()?;
-    aborts::are_of(path);
+    aborts::name_model(path);
     let params = LlamaModelParams::default().with_vocab_only(true);
     LlamaModel::load_from_file(backend, path, &params)
         .map(Arc::new)

@@ -34,7 +34,8 @@ pub struct TeamConfig {
 
 /// The largest norm of a contribution, as installed. Adam changes each of the 43,008 numbers of the
 /// default model by hardly more than its learning rate of 1e-4 in a step, so that the four steps on
-/// 16 labels give 0.083 at most. Much larger ones would let one member outweigh all others.
+/// 16 labels give 0.083 at most. What more labels give beyond 0.1 is scaled down. A much larger
+/// limit would let one member outweigh all others.
 const TEAM_NORM_MAX: f64 = 0.1;
 
 impl Default for TeamConfig {

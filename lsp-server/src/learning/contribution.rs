@@ -16,8 +16,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};
 
-/// The number of episodes that a contribution learns from, the freshest ones that no earlier one
-/// has learned from.
+/// The number of episodes that a contribution learns from: the freshest ones of which the team has
+/// nothing yet.
 pub const EPISODES_MAX: usize = 64;
 
 /// With fewer, a contribution would tell more of single episodes than of how somebody writes.

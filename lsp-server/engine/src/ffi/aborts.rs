@@ -1,6 +1,6 @@
-//! What llama.cpp says when it ends the process. It does so where a file says what cannot be and no
-//! check of its own has found it. It cannot go on then, but the user reads one line that names the
-//! file, as after every other error, in place of a core dump.
+//! What the user reads when llama.cpp ends the process. It does so instead of returning an error
+//! where some numbers of a model's file cannot be, and the engine cannot prevent it. One line names
+//! the file then, as after every other error, in place of a core dump.
 
 use super::leave;
 use llama_cpp_sys_2 as sys;
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 /// The model that was loaded last.
 static MODEL: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// From now on an end of the process is told.
-pub fn tell() {
+/// Makes llama.cpp call [`on_abort`] before it ends the process.
+pub fn install() {
     // SAFETY: the callback is a function of this program and stays.
     unsafe { sys::ggml_set_abort_callback(Some(on_abort)) };
 }
 
-/// Names the model that is loaded next.
-pub fn are_of(path: &Path) {
+/// Remembers the model that is loaded next, for the line that names it.
+pub fn name_model(path: &Path) {
     *MODEL.lock() = Some(path.to_owned());
 }
 
