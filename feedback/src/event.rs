@@ -140,6 +140,13 @@ pub struct Completion {
     pub experts: Option<ChosenExperts>,
 }
 
+impl Completion {
+    /// The part of the prompt that the base computes, whichever adapter serves.
+    pub fn base_prompt(&self) -> &[u32] {
+        self.prompt.get(..self.adapter_from).unwrap_or_default()
+    }
+}
+
 /// Where a copied text stands, and how well that place fits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Copied {

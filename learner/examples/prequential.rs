@@ -20,6 +20,7 @@ use feedback::job::Hyper;
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
+use learner::model::known_prompts::KnownPrompts;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
@@ -141,8 +142,8 @@ fn main() -> anyhow::Result<()> {
         println!("texts   base   gain  by quarter              base learned  base gain lost     s");
         for variant in &arguments.variants {
             let started = Instant::now();
-            let mut cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256))
-                .map_err(anyhow::Error::msg)?;
+            let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
+            let mut cache = KnownPrompts::new(Some(cache.map_err(anyhow::Error::msg)?), None);
             let texts = run(&base, episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
@@ -171,7 +172,7 @@ fn run(
     base: &Base,
     episodes: &[Episode],
     variant: &Variant,
-    cache: &mut DiskCache,
+    cache: &mut KnownPrompts,
     scored: &dyn Fn(&[ScoredText]),
 ) -> anyhow::Result<Vec<ScoredText>> {
     let hyper = &variant.hyper;

@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use feedback::job::LearnerLine;
 use learner::job::lines;
-use learner::job::trainer::Trainer;
+use learner::job::trainer::{PromptFolders, Trainer};
 use learner::machine::platform;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -36,6 +36,9 @@ struct Arguments {
     /// Share the keys and values of prompts with other learners through this folder
     #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
     prompt_cache: Option<PathBuf>,
+    /// Take the keys and values of prompts from this folder, which the daemon fills
+    #[arg(long, value_name = "DIR", hide = true)]
+    handed_prompts: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -62,7 +65,10 @@ fn main() -> ExitCode {
         None => lines::serve(
             io::stdin(),
             io::stdout(),
-            Trainer::with_prompt_cache(arguments.prompt_cache),
+            Trainer::with_prompts(PromptFolders {
+                shared: arguments.prompt_cache,
+                handed: arguments.handed_prompts,
+            }),
         )
         .context("cannot serve jobs")
         .map(|()| ExitCode::SUCCESS),

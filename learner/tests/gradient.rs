@@ -6,6 +6,7 @@ use common::{adapter, model};
 use feedback::experts::NOT_CHOSEN;
 use learner::kernels::{matrix, values};
 use learner::machine::threads::Threads;
+use learner::model::known_prompts::KnownPrompts;
 use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
@@ -61,8 +62,11 @@ fn loss(model: &Transformer<f64>, lora: &Lora, batch: &TailBatch, kv: &PromptKv)
 fn a_disk_cache_gives_the_bits_that_were_computed() {
     let model = model::<f32>(&FORMS[0], 1);
     let folder = tempfile::TempDir::new().unwrap();
-    let cache = || DiskCache::new(folder.path(), "learner").unwrap();
-    let compute = |prompts: &[&[u32]], cache: Option<&mut DiskCache>| {
+    let cache = || {
+        let shared = DiskCache::new(folder.path(), "learner").unwrap();
+        KnownPrompts::new(Some(shared), None)
+    };
+    let compute = |prompts: &[&[u32]], cache: Option<&mut KnownPrompts>| {
         PromptKv::compute(&model, prompts, cache, &Threads::fixed(2), |_| Ok(())).unwrap()
     };
     let bits = |kv: &PromptKv, prompt: usize| -> Vec<u32> {

@@ -69,6 +69,11 @@ impl Paths {
         self.data().join("forgotten")
     }
 
+    /// What the engine has computed of prompts, for the learner.
+    pub fn prompts(&self) -> PathBuf {
+        self.root.join("prompts")
+    }
+
     pub fn daemon_lock(&self) -> PathBuf {
         self.run().join("daemon.lock")
     }
@@ -105,7 +110,7 @@ impl Paths {
     /// Makes every folder, and lets only its owner read it.
     pub fn create(&self) -> Result<()> {
         private_folder(&self.root)?;
-        for folder in ["data", "adapters", "models", "run", "logs"] {
+        for folder in ["data", "adapters", "models", "prompts", "run", "logs"] {
             private_folder(&self.root.join(folder))?;
         }
         Ok(())

@@ -3,12 +3,12 @@
 use feedback::job::Hyper;
 use feedback::reward::RewardVersion;
 use learner::machine::threads::Threads;
+use learner::model::known_prompts::KnownPrompts;
 use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo::batch::{Batch, BatchInputs};
-use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 
@@ -63,10 +63,10 @@ pub struct TokenScores {
 pub fn prompts(
     base: &Base,
     batch: &Batch,
-    cache: Option<&mut DiskCache>,
+    known: Option<&mut KnownPrompts>,
 ) -> anyhow::Result<PromptKv> {
     let prompts: Vec<&[u32]> = batch.samples.iter().map(|s| s.prompt.as_slice()).collect();
-    PromptKv::compute(&base.model, &prompts, cache, &base.threads, |_| Ok(()))
+    PromptKv::compute(&base.model, &prompts, known, &base.threads, |_| Ok(()))
 }
 
 /// Scores every text of the batch that the user typed. Without an adapter the base scores it.

@@ -5,6 +5,7 @@ use crate::machine::memory::memory_mb;
 use crate::machine::platform;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
+use crate::model::known_prompts::KnownPrompts;
 use crate::model::load::load;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::{self, PromptKv};
@@ -30,8 +31,30 @@ use std::time::{Duration, Instant, SystemTime};
 pub struct Trainer {
     loaded: Option<LoadedBase>,
     threads: Threads,
-    /// The folder through which learners share the keys and values of prompts.
-    prompt_cache: Option<PathBuf>,
+    folders: PromptFolders,
+}
+
+/// Folders of keys and values of prompts that need not be computed.
+#[derive(Debug, Default)]
+pub struct PromptFolders {
+    /// Shared with other learners, and written to.
+    pub shared: Option<PathBuf>,
+    /// Filled by the daemon, and only read.
+    pub handed: Option<PathBuf>,
+}
+
+impl PromptFolders {
+    fn open(&self, base_sha256: &str) -> anyhow::Result<KnownPrompts> {
+        let owner = format!("learner {base_sha256}");
+        let shared = self.shared.as_ref().map(|folder| DiskCache::new(folder, &owner)).transpose();
+        let handed = self.handed.as_ref().map(|folder| DiskCache::handed(folder, base_sha256));
+        let handed = handed.transpose().unwrap_or_else(|error| {
+            // All prompts can be computed.
+            eprintln!("hone-learner: cannot read what the daemon has computed: {error}");
+            None
+        });
+        Ok(KnownPrompts::new(shared.map_err(anyhow::Error::msg)?, handed))
+    }
 }
 
 impl Default for Trainer {
@@ -70,12 +93,12 @@ impl FileStamp {
 
 impl Trainer {
     pub fn with_threads(threads: Threads) -> Trainer {
-        Trainer { loaded: None, threads, prompt_cache: None }
+        Trainer { loaded: None, threads, folders: PromptFolders::default() }
     }
 
-    /// Shares the keys and values of prompts with other learners through this folder.
-    pub fn with_prompt_cache(prompt_cache: Option<PathBuf>) -> Trainer {
-        Trainer { prompt_cache, ..Trainer::default() }
+    /// Looks in these folders for the keys and values of prompts.
+    pub fn with_prompts(folders: PromptFolders) -> Trainer {
+        Trainer { folders, ..Trainer::default() }
     }
 
     /// Runs the job. When it returns `Ok`, the candidate and its optimizer state are on
@@ -98,7 +121,7 @@ impl Trainer {
         platform::limit_memory(job.memory_limit_mb);
 
         progress(Phase::Load, 0, 1)?;
-        let Trainer { loaded, threads, prompt_cache } = self;
+        let Trainer { loaded, threads, folders } = self;
         let base = load_base(loaded, &job.base, job.memory_limit_mb)?;
         let StartingAdapter { lora, optimizer, part, mut invocation } =
             StartingAdapter::of(job, base)?;
@@ -106,11 +129,12 @@ impl Trainer {
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
-        let batch = read_batch(job, base, prompt_cache.is_some())?;
+        let mut known = folders.open(&base.sha256)?;
+        let batch = read_batch(job, base, &known)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
-        let kv = compute_prompts(base, &batch, prompt_cache.as_deref(), threads, &mut progress)?;
+        let kv = compute_prompts(base, &batch, &mut known, threads, &mut progress)?;
         let (model, hyper) = (&base.model, &job.hyper);
         let (fresh, seed) = (job.parent.is_none(), job.seed);
         let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed };
@@ -127,7 +151,7 @@ impl Trainer {
             TrainedPart::Shared(part) => write_values(job, &part.values())?,
         };
         let times = Times { load, prompt, train, total: started.elapsed() };
-        Ok(report(job, &batch, update, adapter_sha256, &times))
+        Ok(report(job, &batch, kv.known, update, adapter_sha256, &times))
     }
 }
 
@@ -186,7 +210,7 @@ impl StartingAdapter {
 
 /// Turns the episodes of a job into samples, as many as fit into memory. Models whose heads share
 /// no keys and values need up to 40 times the memory of others for a prompt.
-fn read_batch(job: &Job, base: &LoadedBase, is_cached: bool) -> anyhow::Result<Batch> {
+fn read_batch(job: &Job, base: &LoadedBase, known: &KnownPrompts) -> anyhow::Result<Batch> {
     let inputs = BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
@@ -198,7 +222,7 @@ fn read_batch(job: &Job, base: &LoadedBase, is_cached: bool) -> anyhow::Result<B
     };
     let mut batch = Batch::new(&job.episodes, &job.replay, &inputs)?;
     let prompts = prompts_of(&batch);
-    let fitting = prompt_pass::fitting(&base.model, &prompts, is_cached);
+    let fitting = prompt_pass::fitting(&base.model, &prompts, known);
     if fitting < batch.samples.len() {
         eprintln!(
             "hone-learner: {fitting} of {} texts are learned, because the keys and values of more \
@@ -225,16 +249,12 @@ fn prompts_of(batch: &Batch) -> Vec<&[u32]> {
 fn compute_prompts(
     base: &LoadedBase,
     batch: &Batch,
-    cache_folder: Option<&Path>,
+    known: &mut KnownPrompts,
     threads: &Threads,
     progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<PromptKv> {
     let prompts = prompts_of(batch);
-    let mut disk_cache = match cache_folder {
-        Some(folder) => Some(disk_cache(folder, &base.sha256)?),
-        None => None,
-    };
-    PromptKv::compute(&base.model, &prompts, disk_cache.as_mut(), threads, |done| {
+    PromptKv::compute(&base.model, &prompts, Some(known), threads, |done| {
         progress(Phase::Prompt, done, 2 * prompts.len())
     })
 }
@@ -250,6 +270,7 @@ struct Times {
 fn report(
     job: &Job,
     batch: &Batch,
+    prompts_known: usize,
     update: ppo::UpdateResult,
     adapter_sha256: String,
     times: &Times,
@@ -276,16 +297,13 @@ fn report(
         demonstrated: update.demonstrated,
         kl_base: update.kl_base,
         update_ratio: update.update_ratio,
+        prompts_known,
         load_ms: milliseconds(times.load),
         prompt_ms: milliseconds(times.prompt),
         train_ms: milliseconds(times.train),
         total_ms: milliseconds(times.total),
         peak_memory_mb: platform::peak_memory_mb(),
     }
-}
-
-fn disk_cache(folder: &Path, base_sha256: &str) -> anyhow::Result<DiskCache> {
-    DiskCache::new(folder, &format!("learner {base_sha256}")).map_err(anyhow::Error::msg)
 }
 
 /// Returns the base model. It is read from its file unless it is in memory and the file

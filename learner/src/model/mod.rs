@@ -18,9 +18,11 @@ pub mod gpu;
 #[cfg(feature = "cuda")]
 pub mod gpu_layers;
 pub mod heads;
+pub mod known_prompts;
 pub mod lm_head;
 pub mod load;
 pub mod lora;
+mod prefix_tree;
 pub mod prompt_pass;
 pub mod weights;
 

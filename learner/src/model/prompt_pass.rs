@@ -13,13 +13,12 @@ use crate::machine::threads::Threads;
 use crate::model::Transformer;
 use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
+use crate::model::known_prompts::{FoundRows, KnownPrompts};
+use crate::model::prefix_tree::PrefixTree;
 use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, Shape, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
-use models::disk_cache::DiskCache;
 use rayon::prelude::*;
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 /// The number of rows of which the feed-forward part is computed at once, because its
 /// activations are the widest.
@@ -32,67 +31,6 @@ pub struct PromptPlace {
     prompt: usize,
 }
 
-/// The new rows that a prompt adds to the tree of its group.
-#[derive(Debug, PartialEq, Eq)]
-struct TreeBranch {
-    prompt: usize,
-    /// Their indices in the group.
-    rows: Range<usize>,
-    /// The position in the prompt of the first one.
-    start: usize,
-}
-
-/// The prefix tree of one group of prompts.
-#[derive(Debug, Default)]
-struct PrefixTree {
-    /// The token of each row.
-    tokens: Vec<u32>,
-    /// The position of each row in its prompts.
-    positions: Vec<usize>,
-    branches: Vec<TreeBranch>,
-    /// For each prompt, the row of each of its tokens.
-    paths: Vec<Vec<u32>>,
-}
-
-impl PrefixTree {
-    /// The number of rows that `prompt` would share with the tree, and the index of the
-    /// prompt that it would share them with.
-    fn shared(&self, prompt: &[u32]) -> (usize, usize) {
-        let common = |path: &[u32]| {
-            path.iter()
-                .zip(prompt)
-                .take_while(|(row, token)| self.tokens[**row as usize] == **token)
-                .count()
-        };
-        let mut best = (0, 0);
-        for (index, path) in self.paths.iter().enumerate() {
-            let shared = common(path);
-            if shared > best.0 {
-                best = (shared, index);
-            }
-        }
-        best
-    }
-
-    fn insert(&mut self, prompt: &[u32]) {
-        let (shared, with) = self.shared(prompt);
-        let mut path = if shared > 0 { self.paths[with][..shared].to_vec() } else { Vec::new() };
-        let first = self.tokens.len();
-        let own = prompt.len() - shared;
-        path.extend((first..first + own).map(|row| row as u32));
-        self.tokens.extend_from_slice(&prompt[shared..]);
-        self.positions.extend(shared..prompt.len());
-        if own > 0 {
-            self.branches.push(TreeBranch {
-                prompt: self.paths.len(),
-                rows: first..first + own,
-                start: shared,
-            });
-        }
-        self.paths.push(path);
-    }
-}
-
 /// The keys, which are rotated, and the values of a group.
 struct GroupKv {
     /// For each layer, two tensors `rows × kv_heads·head_width` of type [`Float::KV`].
@@ -101,31 +39,14 @@ struct GroupKv {
     paths: Vec<Vec<u32>>,
 }
 
-impl GroupKv {
-    /// Reads one prompt as [`PromptKv::bytes`] writes it. Returns `None` if the bytes cannot
-    /// be that.
-    fn read<T: Float>(model: &Transformer<T>, prompt: &[u32], bytes: &[u8]) -> Option<GroupKv> {
-        let rows = prompt.len();
-        let width = model.shape.kv_heads * model.shape.head_width;
-        let part = rows * width * T::KV.size_in_bytes();
-        if part == 0 || bytes.len() != 2 * part * model.shape.layers {
-            return None;
-        }
-        let tensor = |bytes| Tensor::from_raw_buffer(bytes, T::KV, &[rows, width], &Device::Cpu);
-        let layers = bytes
-            .chunks_exact(2 * part)
-            .map(|layer| Some((tensor(&layer[..part]).ok()?, tensor(&layer[part..]).ok()?)))
-            .collect::<Option<_>>()?;
-        Some(GroupKv { layers, paths: vec![(0..rows as u32).collect()] })
-    }
-}
-
 /// The keys and values of every prompt of a job.
 pub struct PromptKv {
     groups: Vec<GroupKv>,
     places: Vec<PromptPlace>,
     /// The number of rows of all groups.
     pub rows: usize,
+    /// How many prompts were known and not computed.
+    pub known: usize,
 }
 
 impl PromptKv {
@@ -134,11 +55,11 @@ impl PromptKv {
     pub fn compute<T: Float>(
         model: &Transformer<T>,
         prompts: &[&[u32]],
-        cache: Option<&mut DiskCache>,
+        known: Option<&mut KnownPrompts>,
         threads: &Threads,
         done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
-        PromptKv::compute_with(Int8Unit::fastest(), model, prompts, cache, threads, done)
+        PromptKv::compute_with(Int8Unit::fastest(), model, prompts, known, threads, done)
     }
 
     /// The same, but `unit` chooses between products of 8-bit integers and of floats
@@ -147,17 +68,18 @@ impl PromptKv {
         unit: Option<Int8Unit>,
         model: &Transformer<T>,
         prompts: &[&[u32]],
-        cache: Option<&mut DiskCache>,
+        known: Option<&mut KnownPrompts>,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
-        let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0 };
+        let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0, known: 0 };
         kv.places.resize(prompts.len(), PromptPlace { group: 0, prompt: 0 });
-        let missing = match &cache {
-            Some(cache) => kv.read_cached(model, prompts, cache)?,
+        let missing = match &known {
+            Some(known) => kv.take_known(model, prompts, known)?,
             None => (0..prompts.len()).collect(),
         };
-        let mut finished = prompts.len() - missing.len();
+        kv.known = prompts.len() - missing.len();
+        let mut finished = kv.known;
         let mut tree = PrefixTree::default();
         for index in &missing {
             let prompt = prompts[*index];
@@ -173,65 +95,36 @@ impl PromptKv {
         if !tree.paths.is_empty() {
             kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
         }
-        if let Some(cache) = cache {
-            kv.write_cache(prompts, &missing, cache)?;
+        if let Some(known) = known {
+            known.keep(prompts, &missing, |index| kv.bytes(kv.places[index]))?;
         }
         Ok(kv)
     }
 
-    /// Reads the prompts that are in the cache. Returns the indices of the others.
-    fn read_cached<T: Float>(
+    /// Takes the prompts that are known. Returns the indices of the others.
+    fn take_known<T: Float>(
         &mut self,
         model: &Transformer<T>,
         prompts: &[&[u32]],
-        cache: &DiskCache,
+        known: &KnownPrompts,
     ) -> anyhow::Result<Vec<usize>> {
+        let mut found = FoundRows::none(model);
         let mut missing = Vec::new();
-        let mut known: HashMap<&[u32], Option<PromptPlace>> = HashMap::new();
         for (index, prompt) in prompts.iter().enumerate() {
-            let place = match known.get(prompt) {
-                Some(place) => *place,
-                None => {
-                    let kv =
-                        cache.get(prompt).and_then(|bytes| GroupKv::read(model, prompt, &bytes));
-                    let place = kv.map(|kv| {
-                        self.groups.push(kv);
-                        PromptPlace { group: self.groups.len() - 1, prompt: 0 }
-                    });
-                    if place.is_some() {
-                        self.reserve(prompt.len(), model)?;
-                    }
-                    known.insert(prompt, place);
-                    place
-                }
-            };
-            match place {
-                Some(place) => self.places[index] = place,
+            match found.find(known, prompt) {
+                Some(prompt) => self.places[index] = PromptPlace { group: 0, prompt },
                 None => missing.push(index),
             }
+        }
+        if missing.len() < prompts.len() {
+            self.reserve(found.tree.tokens.len(), model)?;
+            let (layers, tree) = found.layers(model)?;
+            self.groups.push(GroupKv { layers, paths: tree.paths });
         }
         Ok(missing)
     }
 
-    /// Writes to the cache what had to be computed. The update goes on if that fails.
-    fn write_cache(
-        &self,
-        prompts: &[&[u32]],
-        computed: &[usize],
-        cache: &mut DiskCache,
-    ) -> Result<()> {
-        let mut written = HashSet::new();
-        for index in computed.iter().filter(|index| !prompts[**index].is_empty()) {
-            if written.insert(prompts[*index])
-                && let Err(error) = cache.put(prompts[*index], &self.bytes(self.places[*index])?)
-            {
-                eprintln!("hone-learner: cannot write a prompt to the cache: {error}");
-            }
-        }
-        Ok(())
-    }
-
-    /// The keys and values of one prompt, layer by layer, as [`GroupKv::read`] reads them.
+    /// The keys and values of one prompt, layer by layer, as [`FoundRows`] reads them.
     fn bytes(&self, place: PromptPlace) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let group = &self.groups[place.group];
@@ -308,27 +201,30 @@ fn rows_max<T: Float>(model: &Transformer<T>) -> usize {
 }
 
 /// How many prompts, counted from the first one, have keys and values that are kept together.
-/// `is_cached` says that they may come from a cache, where prompts share no rows.
-pub fn fitting<T: Float>(model: &Transformer<T>, prompts: &[&[u32]], is_cached: bool) -> usize {
-    count_within(rows_max(model), prompts, is_cached)
+pub fn fitting<T: Float>(
+    model: &Transformer<T>,
+    prompts: &[&[u32]],
+    known: &KnownPrompts,
+) -> usize {
+    count_within(rows_max(model), prompts, |prompt| known.contains(prompt))
 }
 
 /// How many prompts, counted from the first one, need no more than `rows_max` rows. Rows are
-/// counted as [`PromptKv::compute_with`] keeps them.
-fn count_within(rows_max: usize, prompts: &[&[u32]], is_cached: bool) -> usize {
-    let (mut rows, mut tree, mut seen) = (0, PrefixTree::default(), HashSet::new());
+/// counted as [`PromptKv::compute_with`] keeps them: known prompts share theirs with each other,
+/// and those that are computed with those of their group.
+fn count_within(rows_max: usize, prompts: &[&[u32]], is_known: impl Fn(&[u32]) -> bool) -> usize {
+    let (mut rows, mut found, mut tree) = (0, PrefixTree::default(), PrefixTree::default());
     for (index, prompt) in prompts.iter().enumerate() {
-        let own = if is_cached {
-            if seen.insert(*prompt) { prompt.len() } else { 0 }
+        let tree = if is_known(prompt) {
+            &mut found
         } else {
-            let mut own = prompt.len() - tree.shared(prompt).0;
+            let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
-                (tree, own) = (PrefixTree::default(), prompt.len());
+                tree = PrefixTree::default();
             }
-            tree.insert(prompt);
-            own
+            &mut tree
         };
-        rows += own;
+        rows += prompt.len() - tree.insert(prompt);
         if rows > rows_max {
             return index;
         }
@@ -525,28 +421,16 @@ mod tests {
     #[test]
     fn as_many_prompts_are_kept_as_fit_with_the_rows_that_they_share() {
         let prompts: [&[u32]; 4] = [&[1, 2, 3, 4], &[1, 2, 9], &[1, 2, 9], &[7]];
-        for (rows_max, shared, cached) in
+        // For the last number the second and third prompt are known, and share no row with the
+        // first.
+        for (rows_max, all_alike, some_known) in
             [(3, 0, 0), (4, 1, 1), (5, 3, 1), (6, 4, 1), (7, 4, 3), (8, 4, 4)]
         {
-            assert_eq!(count_within(rows_max, &prompts, false), shared, "{rows_max} rows");
-            assert_eq!(count_within(rows_max, &prompts, true), cached, "{rows_max} rows");
+            for is_known in [false, true] {
+                assert_eq!(count_within(rows_max, &prompts, |_| is_known), all_alike, "{rows_max}");
+            }
+            let is_second = |prompt: &[u32]| prompt == prompts[1];
+            assert_eq!(count_within(rows_max, &prompts, is_second), some_known, "{rows_max}");
         }
-    }
-
-    #[test]
-    fn prompts_of_one_document_share_their_rows() {
-        let mut tree = PrefixTree::default();
-        tree.insert(&[1, 2, 3, 4]);
-        tree.insert(&[1, 2, 9]);
-        tree.insert(&[1, 2, 3, 4, 5]);
-        tree.insert(&[1, 2]);
-        tree.insert(&[7]);
-        assert_eq!(tree.tokens, [1, 2, 3, 4, 9, 5, 7]);
-        assert_eq!(tree.positions, [0, 1, 2, 3, 2, 4, 0]);
-        assert_eq!(
-            tree.paths,
-            [vec![0, 1, 2, 3], vec![0, 1, 4], vec![0, 1, 2, 3, 5], vec![0, 1], vec![6]]
-        );
-        assert_eq!(tree.branches.len(), 4, "the fourth prompt adds no row");
     }
 }

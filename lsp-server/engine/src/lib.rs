@@ -218,6 +218,12 @@ pub trait Engine {
         keep: &[AdapterVersion],
     ) -> Result<(), EngineError>;
 
+    /// The keys and values of these tokens under the base, in the form of
+    /// [`models::disk_cache::DiskCache::handed`]. `None` if the engine does not hold all of them.
+    fn prompt_kv(&mut self, _prompt: &[u32]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Gives the model's memory back, if the engine can. The next call takes it again.
     fn unload(&mut self) {}
 

@@ -4,6 +4,7 @@
 mod decode;
 mod draft;
 mod experts;
+mod handed;
 mod layout;
 mod loaded;
 mod sequences;
@@ -485,6 +486,13 @@ impl Engine for LlamaEngine {
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())
+    }
+
+    fn prompt_kv(&mut self, prompt: &[u32]) -> Option<Vec<u8>> {
+        let cells = base_cells(prompt);
+        let holds_all = |sequence: &Sequence| sequence.cells.starts_with(&cells);
+        let sequence = (0..SEQUENCES).find(|&i| holds_all(&self.sequences[i]))?;
+        handed::rows(&self.context.state(sequence), prompt.len())
     }
 
     fn is_in_the_way(&self) -> bool {

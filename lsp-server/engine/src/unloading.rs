@@ -127,6 +127,11 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> Engine for UnloadingEngine
         Ok(())
     }
 
+    /// A model that was unloaded holds no prompt, and is not loaded for one.
+    fn prompt_kv(&mut self, prompt: &[u32]) -> Option<Vec<u8>> {
+        self.engine.as_mut()?.prompt_kv(prompt)
+    }
+
     fn unload(&mut self) {
         if self.engine.take().is_some() {
             super::platform::return_free_memory();

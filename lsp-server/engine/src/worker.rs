@@ -39,6 +39,7 @@ enum Job {
         request: Box<ScoreRequest>,
         reply: oneshot::Sender<Result<Vec<Score>, EngineError>>,
     },
+    PromptKv(KvJob),
     Warm(Box<FimPrompt>),
     Ahead(Vec<Request>),
 }
@@ -145,6 +146,15 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
+    /// The keys and values of a prompt under the base, copied once no request waits. The receiver
+    /// gets `None`, or an error, if the engine does not hold the prompt any more by then.
+    pub fn prompt_kv(&self, prompt: Vec<u32>) -> oneshot::Receiver<Option<Vec<u8>>> {
+        let (reply, answer) = oneshot::channel();
+        // If the queue is full, requests wait, and they change what the engine holds.
+        let _ = self.enqueue(Job::PromptKv((prompt, reply)));
+        answer
+    }
+
     /// Computes a prompt in advance while no request waits.
     pub fn warm(&self, prompt: FimPrompt) {
         // If the queue is full, a request waits already, and computing in advance has no use.
@@ -212,6 +222,11 @@ fn serve(
                 Err(EngineError::Aborted) => idle.scores.push_front((request, reply)),
                 answer => drop(reply.send(answer)),
             },
+            Job::PromptKv((prompt, reply)) => {
+                if !reply.is_closed() {
+                    let _ = reply.send(engine.prompt_kv(&prompt));
+                }
+            }
             Job::Warm(prompt) => {
                 if let Err(EngineError::Aborted) = engine.warm(&prompt, preempted) {
                     // It goes on behind what is computed ahead, and gives way to anything else.
@@ -230,12 +245,17 @@ fn serve(
 /// The jobs that are done once no request waits.
 #[derive(Default)]
 struct IdleJobs {
+    /// The prompt of the newest answer. It comes first, because the others change what the engine
+    /// holds.
+    kv: Option<KvJob>,
     /// Only the newest prompt counts, because the user has left the place of an older one.
     warm: Option<Box<FimPrompt>>,
     /// Requests that are likely to come, for the same reason the newest ones only.
     ahead: Vec<Request>,
     scores: VecDeque<ScoreJob>,
 }
+
+type KvJob = (Vec<u32>, oneshot::Sender<Option<Vec<u8>>>);
 
 type ScoreJob = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
@@ -279,6 +299,9 @@ fn next(
             Ok(job) => job,
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
+                if let Some(job) = idle.kv.take() {
+                    return Some(Job::PromptKv(job));
+                }
                 if !idle.ahead.is_empty() {
                     return Some(Job::Ahead(std::mem::take(&mut idle.ahead)));
                 }
@@ -305,7 +328,9 @@ fn next(
                 idle.ahead.clear();
             }
             Job::Ahead(requests) => idle.ahead = requests,
+            Job::PromptKv(job) => idle.kv = Some(job),
             job => {
+                idle.kv = None;
                 idle.warm = None;
                 idle.ahead.clear();
                 return Some(job);

@@ -9,11 +9,20 @@ use std::sync::Arc;
 
 impl App {
     /// Forgets what is recorded, and what is indexed of the files that the scope names. If the list
-    /// of forgotten files cannot be written, the rest is forgotten all the same.
+    /// of forgotten files cannot be written, or a prompt that waits for the learner cannot be
+    /// deleted, the rest is forgotten all the same.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let (workspaces, named) = (self.services.workspaces.clone(), scope.clone());
         let remembered = tokio::task::spawn_blocking(move || workspaces.forget(&named)).await?;
-        let forgotten = self.forget_recorded(scope).await?;
+        let is_by_user = scope.is_by_user();
+        let forgotten = self.forget_recorded(scope).await;
+        // Sessions have forgotten by now, so no prompt comes later that quotes it.
+        let handed = self.services.handed_prompts.clone().filter(|_| is_by_user);
+        let prompts = match handed {
+            Some(handed) => tokio::task::spawn_blocking(move || handed.forget()).await?,
+            None => Ok(()),
+        };
+        let (forgotten, remembered) = (forgotten?, remembered.and(prompts));
         if forgotten.adapters.is_empty() {
             return remembered.map(|()| forgotten);
         }

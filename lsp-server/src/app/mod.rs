@@ -22,6 +22,7 @@ use crate::services::adapter_service::{AdapterService, ServedModel};
 use crate::services::checkpoint::Checkpoints;
 use crate::services::context_budget::ContextBudget;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
+use crate::services::handed_prompts::HandedPrompts;
 use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recorder::Recorder;
@@ -82,6 +83,7 @@ impl App {
         ));
         let ignored = settings.current().not_stored.clone();
         let workspaces = Workspaces::new(paths.forgotten(), ignored, clock.clone());
+        let handed_prompts = clock.passes().then(|| HandedPrompts::new(paths, &model.sha256));
         let adapters = AdapterService::new(model, engine.clone(), recorder.clone(), registry);
         let services = Arc::new(Services {
             settings,
@@ -97,6 +99,7 @@ impl App {
             activity: Arc::default(),
             requests: Arc::default(),
             snoozes: Arc::new(Snoozes::new(clock)),
+            handed_prompts,
         });
         match checkpoint {
             Some(checkpoint) => services.checkpoints.keep(&services.recorder, checkpoint),

@@ -38,6 +38,9 @@ pub struct LabConfig {
     pub line_behind_middle: bool,
     /// Whether the completions behind an offer are computed while it is read.
     pub compute_ahead: bool,
+    /// Whether what the engine has computed of a prompt is handed to the learner. If it is off, the
+    /// learner computes it again.
+    pub hand_prompts_over: bool,
     /// P(accepted) from which on the gate shows an offer, in place of the one that
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
@@ -73,6 +76,7 @@ impl Default for LabConfig {
             token_healing: true,
             line_behind_middle: true,
             compute_ahead: true,
+            hand_prompts_over: true,
             gate_threshold: 0.0,
             next_edit_score: NextEditScore::default(),
             replay_episodes: 0,

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, Job, LearnerLine};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,10 +45,18 @@ pub struct Learner {
 }
 
 impl Learner {
-    pub fn start(program: &LearnerProgram, preemption: Arc<LearnerPreemption>) -> Result<Learner> {
+    /// `handed_prompts` is the folder of what the engine has computed of prompts.
+    pub fn start(
+        program: &LearnerProgram,
+        handed_prompts: Option<&Path>,
+        preemption: Arc<LearnerPreemption>,
+    ) -> Result<Learner> {
         let mut command = Command::new(&program.path);
         if let Some(folder) = &program.prompt_cache {
             command.arg("--prompt-cache").arg(folder);
+        }
+        if let Some(folder) = handed_prompts {
+            command.arg("--handed-prompts").arg(folder);
         }
         prepare_worker(command.as_std_mut());
         let mut child = command

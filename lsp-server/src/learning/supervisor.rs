@@ -11,6 +11,7 @@ use crate::learning::process::{Learner, LearnerProgram};
 use crate::learning::resources::Resources;
 use crate::learning::trial_runner;
 use crate::services::Services;
+use crate::services::handed_prompts::HandedPrompts;
 use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
@@ -159,6 +160,7 @@ impl Supervisor {
         match self.update(&batch, trigger).await {
             Ok(()) => {
                 self.failures = 0;
+                self.remove_prompts(&batch);
                 recorder.learned(batch);
                 self.status.send_modify(|status| status.failure = None);
                 // A successful update shows that these sources have recovered.
@@ -176,6 +178,17 @@ impl Supervisor {
             }
             Err(error) => Some(self.failed(batch, &error)),
         }
+    }
+
+    /// Removes the prompts of a batch, which nobody needs any more.
+    fn remove_prompts(&self, batch: &Batch) {
+        let Some(handed) = self.services.handed_prompts.clone() else { return };
+        let prompts: Vec<Vec<u32>> = batch
+            .episodes
+            .iter()
+            .map(|episode| episode.completion.base_prompt().to_vec())
+            .collect();
+        tokio::task::spawn_blocking(move || handed.remove(prompts.iter().map(Vec::as_slice)));
     }
 
     /// Notes a failure; answers how long to wait before the next attempt.
@@ -284,7 +297,10 @@ impl Supervisor {
     async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
-            None => Learner::start(&self.program, self.preemption.clone())?,
+            None => {
+                let handed = self.services.handed_prompts.as_ref().map(HandedPrompts::folder);
+                Learner::start(&self.program, handed, self.preemption.clone())?
+            }
         };
         let named = || self.program.path.display().to_string();
         learner.send(job).await.with_context(named)?;

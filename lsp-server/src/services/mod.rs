@@ -21,6 +21,7 @@ pub mod adapter_service;
 pub mod checkpoint;
 pub mod context_budget;
 pub mod derived_state;
+pub mod handed_prompts;
 pub mod health;
 pub mod learner_status;
 pub mod log_recovery;
@@ -38,6 +39,7 @@ use checkpoint::Checkpoints;
 use context_budget::ContextBudget;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
+use handed_prompts::HandedPrompts;
 use health::Health;
 use recent_requests::RecentRequests;
 use recorder::Recorder;
@@ -59,4 +61,6 @@ pub struct Services {
     pub activity: Arc<Activity>,
     pub requests: Arc<RecentRequests>,
     pub snoozes: Arc<Snoozes>,
+    /// `None` in a rehearsal, whose learners share prompts in another way.
+    pub handed_prompts: Option<HandedPrompts>,
 }

@@ -114,6 +114,15 @@ impl<'a> ResponseBuilder<'a> {
         (completion, reason)
     }
 
+    /// Keeps what was computed of the prompt for the learner, if the answer may be learned from.
+    fn hand_over(&self, completion: &Completion) {
+        let config = self.services.settings.current();
+        let is_wanted = self.may_store && config.learning.enabled && config.lab.hand_prompts_over;
+        if let Some(handed) = self.services.handed_prompts.as_ref().filter(|_| is_wanted) {
+            handed.keep(&self.services.engine, completion.base_prompt());
+        }
+    }
+
     /// Whether a text is shorter than the user's eagerness asks for.
     fn is_too_short(&self, shown: &str) -> bool {
         let (asked, config) = (self.asked, self.services.settings.current());
@@ -240,6 +249,8 @@ impl Session {
             let (mut completion, why) = answered.completion(proposal);
             let offer = place.offer(&completion);
             if index == 0 {
+                // What is computed ahead changes what the engine holds, so this comes first.
+                answered.hand_over(&completion);
                 if offer.text.is_empty() {
                     self.follow_line(&state, place, &why);
                 } else {

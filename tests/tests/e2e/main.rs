@@ -15,6 +15,7 @@ mod crash;
 mod daemon;
 mod forget;
 mod gate;
+mod handed_prompts;
 mod holdout_check;
 mod hostile;
 mod isolation;

@@ -44,12 +44,15 @@ type Generate =
 
 type Warm = dyn FnMut(&FimPrompt, &AtomicBool) -> Result<(), EngineError> + Send;
 
-/// A [`ScriptedEngine`] in whose place a test answers requests and notes the prompts that are
-/// computed in advance.
+type PromptKv = dyn FnMut(&[u32]) -> Option<Vec<u8>> + Send;
+
+/// A [`ScriptedEngine`] in whose place a test answers requests, and notes the prompts that are
+/// computed in advance or copied.
 struct Hooked {
     scripted: ScriptedEngine,
     generate: Box<Generate>,
     warm: Box<Warm>,
+    prompt_kv: Box<PromptKv>,
 }
 
 impl Engine for Hooked {
@@ -79,6 +82,10 @@ impl Engine for Hooked {
         abort: &AtomicBool,
     ) -> Result<Vec<Score>, EngineError> {
         self.scripted.score(request, abort)
+    }
+
+    fn prompt_kv(&mut self, prompt: &[u32]) -> Option<Vec<u8>> {
+        (self.prompt_kv)(prompt)
     }
 
     fn load_adapter(
@@ -120,7 +127,7 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
     };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
-        Ok(Hooked { scripted: scripted()?, generate, warm })
+        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv: Box::new(|_| None) })
     };
     let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -165,7 +172,7 @@ fn what_is_computed_ahead_comes_before_a_prompt_which_then_goes_on() {
     };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
-        Ok(Hooked { scripted: scripted()?, generate, warm })
+        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv: Box::new(|_| None) })
     };
     let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
     let until = |count: usize| {
@@ -193,7 +200,9 @@ fn what_is_computed_ahead_ends_when_a_request_comes() {
     };
     let build = || {
         let generate = Box::new(generate);
-        Ok(Hooked { scripted: scripted()?, generate, warm: Box::new(|_, _| Ok(())) })
+        let (warm, prompt_kv) =
+            (Box::new(|_: &FimPrompt, _: &AtomicBool| Ok(())), Box::new(|_: &[u32]| None));
+        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv })
     };
     let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -204,4 +213,47 @@ fn what_is_computed_ahead_ends_when_a_request_comes() {
     let answer = handle.generate(request("now"), Arc::default());
     runtime.block_on(answer).expect("an answer, although the other would not end");
     assert_eq!(*asked.lock().unwrap(), ["first", ENDLESS, "now"]);
+}
+
+/// What is computed ahead changes what the engine holds of the last prompt.
+#[test]
+fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request() {
+    let done = Arc::<std::sync::Mutex<Vec<&str>>>::default();
+    let (asked, copied) = (done.clone(), done.clone());
+    let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
+        let is_first = asked.lock().unwrap().is_empty();
+        asked.lock().unwrap().push("answer");
+        if is_first {
+            // The others come while this one is computed.
+            let _ = interrupted(abort);
+        }
+        scripted.generate(request, abort)
+    };
+    let prompt_kv = move |_: &[u32]| {
+        copied.lock().unwrap().push("copy");
+        Some(vec![])
+    };
+    let build = || {
+        let (generate, prompt_kv) = (Box::new(generate), Box::new(prompt_kv));
+        let warm = Box::new(|_: &FimPrompt, _: &AtomicBool| Ok(()));
+        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv })
+    };
+    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // It is put ahead first, so that what is computed ahead is interrupted by what follows.
+    handle.ahead(vec![request("first")]);
+    while done.lock().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let late = handle.prompt_kv(vec![1]);
+    let answer = handle.generate(request("now"), Arc::default());
+    runtime.block_on(answer).expect("an answer");
+    assert!(runtime.block_on(late).is_err(), "the engine holds another prompt by now");
+    let kv = handle.prompt_kv(vec![1]);
+    handle.ahead(vec![request("next")]);
+    assert_eq!(runtime.block_on(kv).unwrap(), Some(vec![]));
+    while done.lock().unwrap().len() < 4 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(*done.lock().unwrap(), ["answer", "answer", "copy", "answer"]);
 }

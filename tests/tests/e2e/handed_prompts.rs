@@ -1,0 +1,92 @@
+//! The learner takes what the engine has computed of a prompt, and nothing of it stays on disk that
+//! is learned, forgotten or not to be stored.
+
+use feedback::job::UpdateReport;
+use rehearsal::client::Client;
+use std::time::Duration;
+use tests::buffer::{Buffer, WEEK};
+use tests::{Home, Model, QUICK, eventually, learn};
+
+/// The time after which a prompt is written that nothing newer follows.
+const SETTLED: Duration = Duration::from_millis(400);
+
+fn home() -> Home {
+    Home::with(Model::Smol, QUICK)
+}
+
+/// A text whose prompt is long enough that it is kept.
+fn long() -> String {
+    let above: String =
+        (1..9).map(|n| format!("fn step_{n}(x: u32) -> u32 {{ x + {n} }}\n")).collect();
+    above + WEEK
+}
+
+fn prompts(home: &Home) -> usize {
+    home.path().join("prompts").read_dir().expect("a folder for prompts").count()
+}
+
+fn offer(home: &Home, editor: &Client, name: &str) {
+    let mut buffer = Buffer::open(editor, name, &long());
+    let offer = buffer.offer();
+    editor.did_show(&offer).expect("didShowCompletion is sent");
+    eventually("the prompt is kept", || prompts(home) > 0);
+    buffer.accept(&offer);
+}
+
+fn report(home: &Home) -> UpdateReport {
+    let newest = home.registry()["adapters"].as_array().and_then(|all| all.last()).cloned();
+    serde_json::from_value(newest.expect("an adapter")["report"].take()).expect("a report")
+}
+
+#[test]
+fn an_update_takes_the_prompt_from_the_engine_and_leaves_nothing_of_it() {
+    let home = home();
+    let editor = home.editor_with(&["lsp"]);
+    offer(&home, &editor, "days.rs");
+    learn(&editor);
+    let report = report(&home);
+    assert!(report.prompts_known > 0, "{report:?}");
+    // The learner scores what the engine has said on the engine's own keys and values.
+    assert!(report.mismatch.count > 0 && report.mismatch.mean < 0.075, "{:?}", report.mismatch);
+    eventually("the prompt is removed", || prompts(&home) == 0);
+}
+
+#[test]
+fn a_damaged_prompt_is_computed_by_the_learner() {
+    let home = home();
+    let editor = home.editor_with(&["lsp"]);
+    offer(&home, &editor, "days.rs");
+    for file in home.path().join("prompts").read_dir().unwrap() {
+        std::fs::write(file.unwrap().path(), b"cut off").unwrap();
+    }
+    learn(&editor);
+    let report = report(&home);
+    assert_eq!(report.prompts_known, 0);
+    assert!(report.mismatch.count > 0 && report.mismatch.mean < 0.075, "{:?}", report.mismatch);
+}
+
+#[test]
+fn nothing_stays_of_a_prompt_that_is_forgotten_or_not_to_be_stored() {
+    let home = home();
+    let editor = home.editor_with(&["lsp"]);
+    let ignored = Buffer::open(&editor, "secrets.yaml", &long());
+    assert!(ignored.complete().is_some(), "offers work everywhere");
+    std::thread::sleep(2 * SETTLED);
+    assert_eq!(prompts(&home), 0, "the prompt of an ignored file is on disk");
+    offer(&home, &editor, "days.rs");
+    home.output(&["forget", "--file", "/project/days.rs", "--yes"]);
+    assert_eq!(prompts(&home), 0);
+}
+
+#[test]
+fn without_the_setting_the_learner_computes_every_prompt() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}lab.hand_prompts_over = false\n"));
+    let editor = home.editor_with(&["lsp"]);
+    let mut buffer = Buffer::open(&editor, "days.rs", &long());
+    let offer = buffer.offer();
+    buffer.accept(&offer);
+    std::thread::sleep(2 * SETTLED);
+    assert_eq!(prompts(&home), 0);
+    learn(&editor);
+    assert_eq!(report(&home).prompts_known, 0);
+}
