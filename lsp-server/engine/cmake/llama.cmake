@@ -36,6 +36,16 @@ function(hone_change_llama)
             endif()
         endforeach()
     endif()
+
+    # Clang takes gigabytes of memory for the AVX-512 kernels of this file, and comes to no end. A
+    # file of several libraries has the same options in each; the kernels for CPUs without AVX-512
+    # lose nothing by them. Only the products of repacked weights (Q4_0, IQ4_NL) are in this file.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang"
+            AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+        set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/ggml/src/ggml-cpu/arch/x86/repack.cpp"
+            DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/ggml/src"
+            APPEND PROPERTY COMPILE_OPTIONS -mno-avx512f)
+    endif()
 endfunction()
 
 if(PROJECT_NAME STREQUAL "llama.cpp")
