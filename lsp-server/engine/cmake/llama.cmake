@@ -49,6 +49,10 @@ function(hone_change_llama)
 endfunction()
 
 if(PROJECT_NAME STREQUAL "llama.cpp")
+    # cargo-zigbuild asks for debug information, with which the libraries are seven times as large.
+    if(CMAKE_CXX_COMPILER MATCHES "zig")
+        add_link_options(-s)
+    endif()
     # The targets exist when the whole folder has been read.
     cmake_language(DEFER DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" CALL hone_change_llama)
 endif()
