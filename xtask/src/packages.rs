@@ -1,6 +1,6 @@
 //! The packages that the build and the tests need from the system.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -92,6 +92,23 @@ pub fn ensure_for_editors() -> Result<()> {
 /// The same for the moving picture of VS Code.
 pub fn ensure_for_picture() -> Result<()> {
     ensure_all(FOR_PICTURE)
+}
+
+/// Makes sure that Rust's standard library for a target is there, where rustup looks after Rust.
+pub fn ensure_rust_for(triple: &str) -> Result<()> {
+    let rustc =
+        Command::new("rustc").args(["--print", "target-libdir", "--target", triple]).output();
+    let folder = String::from_utf8(rustc.context("cannot start rustc")?.stdout)?;
+    if Path::new(folder.trim()).is_dir() {
+        return Ok(());
+    }
+    eprintln!("Rust's standard library is needed: rustup target add {triple}");
+    let added = Command::new("rustup").args(["target", "add", triple]).status();
+    ensure!(
+        added.is_ok_and(|status| status.success()),
+        "Rust's standard library for {triple} is missing, and `rustup target add {triple}` fails"
+    );
+    Ok(())
 }
 
 fn ensure_all(packages: &[Package]) -> Result<()> {

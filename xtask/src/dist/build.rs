@@ -7,14 +7,13 @@
 
 use super::contents::{LIBRARIES, PROGRAMS};
 use super::target::{MACOS_MIN, Target};
-use crate::editors::Tools;
-use crate::packages;
+use super::zig;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Every x86-64 since 2009, which has SSE 4.2.
 const OLDEST_CPU: &str = "x86-64-v2";
@@ -79,8 +78,8 @@ fn compile(
     fs::create_dir_all(cargo_target).with_context(|| cargo_target.display().to_string())?;
     let messages = cargo_target.join("messages.json");
     let out = fs::File::create(&messages).with_context(|| messages.display().to_string())?;
-    let mut cargo = match wanted.glibc {
-        Some(glibc) => zigbuild(workspace, cargo_target, target, glibc, steps)?,
+    let mut cargo = match zig::triple(target, wanted.glibc)? {
+        Some(triple) => zig::cargo(workspace, "zigbuild", &triple, cargo_target, steps)?,
         None => {
             let mut cargo = workspace.cargo();
             cargo.args(["build", "--target", target.triple()]);
@@ -113,28 +112,6 @@ fn compile(
     out.next().context("cargo has not reported where llama.cpp was built")
 }
 
-/// cargo with Zig's C compiler, which has the C library of older systems.
-fn zigbuild(
-    workspace: &Workspace,
-    cargo_target: &Path,
-    target: Target,
-    glibc: &str,
-    steps: &mut Steps,
-) -> Result<Command> {
-    ensure!(target.debian().is_some(), "--glibc is for Linux with glibc, and not {target:?}");
-    // Zig comes from Python's package index too.
-    packages::ensure_for_extension()?;
-    let tools = Tools::install(workspace, steps)?;
-    tools.pip(workspace, "xtask/zig.txt", "zig", steps)?;
-    let mut cargo = tools.command("cargo-zigbuild");
-    // Zig names its headers relative to the folder that it is started in, if that holds them, and
-    // build scripts run elsewhere. This folder does not hold them.
-    cargo.current_dir(cargo_target).arg("zigbuild");
-    cargo.arg("--manifest-path").arg(workspace.root.join("Cargo.toml"));
-    cargo.args(["--target", &format!("{}.{glibc}", target.triple())]);
-    Ok(cargo)
-}
-
 /// The features of a release, as cargo reads them.
 pub fn features(target: Target, further: &[String]) -> String {
     let own = match target {
@@ -147,11 +124,12 @@ pub fn features(target: Target, further: &[String]) -> String {
     all.map(|feature| format!("hone/{feature}")).collect::<Vec<_>>().join(",")
 }
 
-fn flags(target: Target) -> String {
+pub fn flags(target: Target) -> String {
     match target {
         Target::LinuxX64 => format!("-C target-cpu={OLDEST_CPU} {}", find_libraries()),
         Target::LinuxArm64 => format!("-C target-cpu=generic {}", find_libraries()),
-        // bindgen loads libclang, which a static program cannot.
+        // The kernels are loaded at run time, which a static program cannot do; nor can a build
+        // script that loads libclang, on Alpine itself.
         Target::AlpineX64 => {
             format!("-C target-cpu={OLDEST_CPU} -C target-feature=-crt-static {}", find_libraries())
         }

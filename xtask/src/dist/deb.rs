@@ -74,6 +74,7 @@ fn control(
          Maintainer: {MAINTAINER}\n\
          Installed-Size: {}\n\
          Depends: {}\n\
+         Recommends: ca-certificates\n\
          Section: devel\n\
          Priority: optional\n\
          Homepage: {}\n\

@@ -16,6 +16,7 @@ mod sbom;
 pub mod target;
 mod vsix;
 mod wheel;
+pub mod zig;
 
 use crate::packages;
 use crate::smoke;

@@ -44,7 +44,7 @@ impl Target {
         value.get_name().to_owned()
     }
 
-    /// Rust's name.
+    /// Rust's name. On Windows its own compiler builds, and elsewhere one with MinGW's headers.
     pub fn triple(self) -> &'static str {
         match self {
             Target::LinuxX64 => "x86_64-unknown-linux-gnu",
@@ -52,7 +52,8 @@ impl Target {
             Target::AlpineX64 => "x86_64-unknown-linux-musl",
             Target::DarwinArm64 => "aarch64-apple-darwin",
             Target::DarwinX64 => "x86_64-apple-darwin",
-            Target::Win32X64 => "x86_64-pc-windows-msvc",
+            Target::Win32X64 if std::env::consts::OS == "windows" => "x86_64-pc-windows-msvc",
+            Target::Win32X64 => "x86_64-pc-windows-gnu",
         }
     }
 
@@ -63,6 +64,10 @@ impl Target {
             Target::LinuxArm64 => Some("arm64"),
             _ => None,
         }
+    }
+
+    pub fn is_macos(self) -> bool {
+        matches!(self, Target::DarwinArm64 | Target::DarwinX64)
     }
 
     pub fn is_windows(self) -> bool {
