@@ -1,6 +1,6 @@
 //! Hands the prompts of the latest answers to the learner. The engine has computed their keys and
-//! values to complete, and the learner would compute the same again, which is most of an update's
-//! work.
+//! values to complete, and the learner would compute the same again: a third of an update on the
+//! machine where it was measured (docs/lab/learning-notes.md).
 //!
 //! They lie in files, because they take 12 KiB a token with the default model. A file stays until
 //! an update has learned from its offer, until something is forgotten, until newer ones need its

@@ -81,14 +81,21 @@ pub(crate) fn text(
     accept: &str,
     max_bytes: u64,
 ) -> Result<String, Fault> {
-    let mut response = agent
-        .get(url)
-        .header(header::ACCEPT, accept)
-        .call()
-        .map_err(|error| Fault::Source(error.to_string()))?;
+    let mut response = agent.get(url).header(header::ACCEPT, accept).call().map_err(unanswered)?;
     check_status(&response)?;
     let body = response.body_mut().with_config().limit(max_bytes);
-    body.read_to_string().map_err(|error| Fault::Source(error.to_string()))
+    body.read_to_string().map_err(unanswered)
+}
+
+/// What to do on a system without certificates, which is what a bare container is.
+const GET_CERTIFICATES: &str = "; install your system's certificates (`ca-certificates` on Debian \
+                                and Ubuntu), or name a file of them in SSL_CERT_FILE";
+
+/// A request that got no answer.
+fn unanswered(error: ureq::Error) -> Fault {
+    let why = error.to_string();
+    let fix = if why.contains("No CA certificates") { GET_CERTIFICATES } else { "" };
+    Fault::Source(why + fix)
 }
 
 fn request(agent: &Agent, url: &str, from: u64) -> Result<Response<Body>, Fault> {
@@ -96,7 +103,7 @@ fn request(agent: &Agent, url: &str, from: u64) -> Result<Response<Body>, Fault>
     if from > 0 {
         request = request.header(header::RANGE, format!("bytes={from}-"));
     }
-    request.call().map_err(|error| Fault::Source(error.to_string()))
+    request.call().map_err(unanswered)
 }
 
 fn check_status(response: &Response<Body>) -> Result<(), Fault> {

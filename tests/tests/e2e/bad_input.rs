@@ -212,6 +212,24 @@ fn a_pull_without_a_network_says_how_to_do_without() {
     assert!(!notes.is_empty() && notes.iter().all(|line| line["note"].is_string()), "{lines}");
 }
 
+/// A bare container is such a system.
+#[test]
+fn a_pull_on_a_system_without_certificates_says_what_to_install() {
+    let mut home = Home::empty();
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}", server.local_addr().unwrap());
+    let none = home.path().join("none.pem");
+    std::fs::write(&none, "").unwrap();
+    home.set_env("SSL_CERT_FILE", none);
+    home.set_env("SSL_CERT_DIR", home.path().join("none"));
+    home.set_env("HF_HOME", home.path().join("hub-cache"));
+    for name in ["HF_ENDPOINT", "PIP_INDEX_URL"] {
+        home.set_env(name, &address);
+    }
+    let line = home.error(&["model", "pull", "smollm2-135m"]);
+    assert!(line.contains("ca-certificates") && line.contains("SSL_CERT_FILE"), "{line}");
+}
+
 /// Writes a registry of two adapters for this base; v1 is the parent of v2.
 fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
     let folder = home.path().join("adapters");
