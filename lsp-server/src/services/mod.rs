@@ -14,7 +14,7 @@
 //! a text into the index. No other lock is taken meanwhile, and no request waits for the second.
 //!
 //! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one
-//! assignment.
+//! assignment. That of [`handed_prompts`] is held while a file is written, and no request takes it.
 
 pub mod activity;
 pub mod adapter_service;
