@@ -291,7 +291,7 @@ pub struct UpdateReport {
     pub kl_base: f32,
     /// L2 norm of the adapter's change over the L2 norm of the adapter.
     pub update_ratio: f32,
-    /// Texts whose prompt the server had computed, so that the learner did not have to.
+    /// Texts whose prompt was known: the server had computed it, or in a rehearsal another learner.
     #[serde(default)]
     pub prompts_known: usize,
     pub load_ms: u64,

@@ -78,12 +78,16 @@ impl DiskCache {
         }
     }
 
-    /// Deletes all files, also those of other owners.
+    /// Deletes all files, also those of other owners. A folder that is not there has none.
     ///
     /// # Errors
     /// One of them cannot be deleted.
     pub fn clear(&mut self) -> std::io::Result<()> {
-        for entry in fs::read_dir(&self.folder)? {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            entries => Some(entries?),
+        };
+        for entry in entries.into_iter().flatten() {
             fs::remove_file(entry?.path())?;
         }
         self.bytes = 0;
@@ -138,6 +142,8 @@ mod tests {
         DiskCache::new(folder.path(), "b").unwrap().put(&[1], b"of another").unwrap();
         cache.clear().unwrap();
         assert_eq!((cache.bytes(), fs::read_dir(folder.path()).unwrap().count()), (0, 0));
+        folder.close().unwrap();
+        cache.clear().expect("a folder that is gone has no file");
     }
 
     #[test]

@@ -37,10 +37,10 @@ function(hone_change_llama)
         endforeach()
     endif()
 
-    # Zig's Clang takes gigabytes of memory for the AVX-512 kernels of this file, and comes to no end.
-    # They multiply the repacked weights of Q4_0, Q4_K, Q2_K, IQ4_NL and MXFP4; a CPU with AVX-512
-    # reads prompts by those for AVX2 instead, and what that costs was not measured. A file has the
-    # same options in every library; those for CPUs without AVX-512 lose nothing by this one.
+    # Zig's Clang takes gigabytes of memory for the AVX-512 kernels of this file, and comes to no
+    # end. They multiply the repacked weights of Q4_0, Q4_K, Q2_K, IQ4_NL and MXFP4; a CPU with
+    # AVX-512 reads prompts by those for AVX2 instead, and what that costs was not measured. A file
+    # has the same options in every library, and those for CPUs without AVX-512 lose nothing by it.
     if(CMAKE_CXX_COMPILER MATCHES "zig" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
         set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/ggml/src/ggml-cpu/arch/x86/repack.cpp"
             DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/ggml/src"

@@ -394,7 +394,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
                 seconds(report.train_ms)
             ),
         ),
-        ("prompts", format!("{} computed by the server", report.prompts_known)),
+        ("prompts", format!("{} known already, the others computed", report.prompts_known)),
         ("peak memory", format!("{} MiB", report.peak_memory_mb)),
         ("file", registry.adapter_file(entry.version).display().to_string()),
         ("SHA-256", entry.sha256.clone()),
