@@ -10,6 +10,7 @@
 //! time and shows which settings are worth a rehearsal. The events are those of the adapters
 //! that served; what another adapter would have offered is unknown.
 
+mod lines;
 mod scoring;
 
 use anyhow::{Context, ensure};
@@ -21,14 +22,17 @@ use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
 use learner::model::known_prompts::KnownPrompts;
+use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
 use learner::ppo::batch::Batch;
 use learner::ppo::trained_part::TrainedPart;
+use lines::{Scores, interval};
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
+use models::vocab::Vocab;
 use scoring::{Base, TokenScores, prompts, score_texts};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -42,8 +46,9 @@ struct Arguments {
     /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch` and `average`. With
-    /// `average` a running mean of the weights serves, of which an update keeps this share
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first` and `average`. The
+    /// adapter changes no layer before `first`. With `average` a running mean of the weights
+    /// serves, of which an update keeps this share
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// The largest number of episodes of a home
@@ -55,6 +60,7 @@ struct Arguments {
     /// Print a row for every batch, too
     #[arg(long)]
     batches: bool,
+    /// Homes, or files that `hone lab texts` printed
     homes: Vec<PathBuf>,
 }
 
@@ -64,6 +70,7 @@ struct Variant {
     hyper: Hyper,
     replay: usize,
     batch: usize,
+    first: usize,
     average: f64,
 }
 
@@ -72,13 +79,14 @@ impl FromStr for Variant {
 
     fn from_str(text: &str) -> Result<Variant, String> {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
-        let (mut replay, mut batch, mut average) = (0, 16, 0.0);
+        let (mut replay, mut batch, mut first, mut average) = (0, 16, 0, 0.0);
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
             let number = || value.parse().map_err(|_| format!("{value} is not a number"));
             match name {
                 "replay" => replay = number()?,
                 "batch" => batch = number()?,
+                "first" => first = number()?,
                 "average" => {
                     average = value.parse().map_err(|_| format!("{value} is not a number"))?;
                 }
@@ -89,12 +97,11 @@ impl FromStr for Variant {
             }
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
-        Ok(Variant { name: text.to_owned(), hyper, replay, batch, average })
+        Ok(Variant { name: text.to_owned(), hyper, replay, batch, first, average })
     }
 }
 
 /// A text that the user typed, and its scores.
-#[derive(Clone, Copy)]
 struct ScoredText {
     tokens: usize,
     base: Score,
@@ -102,20 +109,17 @@ struct ScoredText {
 }
 
 /// The score of a text under the base or an adapter.
-#[derive(Clone, Copy)]
 struct Score {
     /// The log-prob of the whole text, in nats.
     logprob: f64,
-    /// Greedy decoding gives exactly this text.
-    is_greedy: bool,
+    lines: Scores,
 }
 
 impl Score {
-    fn of(text: &TokenScores) -> Score {
-        Score {
-            logprob: text.logprobs.iter().sum(),
-            is_greedy: text.is_greedy.iter().all(|is_greedy| *is_greedy),
-        }
+    fn of(text: &TokenScores, targets: &[Target], vocab: &Vocab) -> Score {
+        let mut lines = Scores::default();
+        lines.add(text, targets, vocab);
+        Score { logprob: text.logprobs.iter().sum(), lines }
     }
 }
 
@@ -138,8 +142,8 @@ fn main() -> anyhow::Result<()> {
     }
     for episodes in &streams {
         println!("{} episodes", episodes.len());
-        println!("             nats a token                      P(line)        right lines");
-        println!("texts   base   gain  by quarter              base learned  base gain lost     s");
+        println!("             nats a token                           right           characters");
+        println!("texts   base   gain  by quarter               lines  base learned             s");
         for variant in &arguments.variants {
             let started = Instant::now();
             let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
@@ -156,6 +160,9 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
+    if home.is_file() {
+        return lines::episodes(home);
+    }
     let log = SledLog::open(&home.join("data").join("events.sled"))?;
     let mut fold = Fold::new(RewardVersion::V1, sha256, None);
     log.scan(0, &mut |event| {
@@ -177,7 +184,8 @@ fn run(
 ) -> anyhow::Result<Vec<ScoredText>> {
     let hyper = &variant.hyper;
     let imitating = Hyper { demonstration_coefficient: 1.0, ..hyper.clone() };
-    let mut lora = Lora::fresh(&base.model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
+    let (rank, alpha) = (hyper.lora_rank, hyper.lora_alpha);
+    let mut lora = Lora::fresh_above(&base.model.shape, variant.first, rank, alpha, 1)?;
     let mut optimizer = AdamW::new(&lora);
     let mut served = lora.clone();
     let mut texts = vec![];
@@ -232,10 +240,13 @@ fn score(
 ) -> anyhow::Result<Vec<ScoredText>> {
     let scores = |lora| score_texts(base, batch, kv, lora);
     let pairs = scores(None)?.into_iter().zip(scores(Some(lora))?);
-    let scored = pairs.map(|(base, adapter)| ScoredText {
-        tokens: batch.samples[base.sample].targets.len(),
-        base: Score::of(&base),
-        adapter: Score::of(&adapter),
+    let scored = pairs.map(|(of_base, of_adapter)| {
+        let targets = &batch.samples[of_base.sample].targets;
+        ScoredText {
+            tokens: targets.len(),
+            base: Score::of(&of_base, targets, &base.vocab),
+            adapter: Score::of(&of_adapter, targets, &base.vocab),
+        }
     });
     Ok(scored.collect())
 }
@@ -247,25 +258,28 @@ fn row(texts: &[ScoredText]) -> String {
         let gains = texts.iter().map(|text| text.adapter.logprob - text.base.logprob);
         gains.sum::<f64>() / tokens(texts)
     };
-    let mean = |value: &dyn Fn(&ScoredText) -> f64| {
-        texts.iter().map(value).sum::<f64>() / texts.len().max(1) as f64
+    let sum = |value: &dyn Fn(&ScoredText) -> usize| -> usize { texts.iter().map(value).sum() };
+    let characters = |score: fn(&ScoredText) -> &Score| -> Vec<usize> {
+        texts.iter().map(|text| score(text).lines.right_characters).collect()
     };
-    let count =
-        |which: &dyn Fn(&ScoredText) -> bool| texts.iter().filter(|text| which(text)).count();
+    let before = characters(|text| &text.base);
+    let after = characters(|text| &text.adapter);
+    let (low, high) = interval(&before, &after);
     let quarters: Vec<String> = (0..4)
         .map(|q| &texts[q * texts.len() / 4..(q + 1) * texts.len() / 4])
         .map(|texts| format!("{:+.2}", gain(texts)))
         .collect();
     format!(
-        "{:5} {:6.2} {:+6.3}  {}  {:6.3} {:6.3}   {:4} {:+4} {:4}",
+        "{:5} {:6.2} {:+6.3}  {}  {:5} {:5} {:5}  {:+5.0} ({:+.0} … {:+.0})",
         texts.len(),
         texts.iter().map(|text| text.base.logprob).sum::<f64>() / tokens(texts),
         gain(texts),
         quarters.join(" "),
-        mean(&|text| text.base.logprob.exp()),
-        mean(&|text| text.adapter.logprob.exp()),
-        count(&|text| text.base.is_greedy),
-        count(&|text| text.adapter.is_greedy && !text.base.is_greedy),
-        -(count(&|text| text.base.is_greedy && !text.adapter.is_greedy) as i64),
+        sum(&|text| text.base.lines.lines),
+        sum(&|text| text.base.lines.right_lines),
+        sum(&|text| text.adapter.lines.right_lines),
+        lines::gain(before.iter().sum(), after.iter().sum()),
+        low,
+        high,
     )
 }

@@ -288,3 +288,51 @@ fn a_fresh_adapter_changes_no_bit() {
         assert_eq!(model.forward(&lora, &batch, &kv).unwrap().logprobs, base);
     }
 }
+
+/// An adapter of the upper layers is one whose lower layers change nothing, and what is below it
+/// need be computed once alone.
+#[test]
+fn an_adapter_of_the_upper_layers_has_their_gradient_whether_or_not_the_rest_is_kept() {
+    for form in FORMS {
+        let model = model::<f64>(form, 1);
+        let mut whole = adapter::<f64>(&model.shape, 2, 2);
+        for pair in &mut whole.layers[0] {
+            pair.b = pair.b.zeros_like().unwrap();
+        }
+        let mut upper = whole.clone();
+        let below = std::mem::take(&mut upper.layers[0]).len();
+        assert_eq!(upper.first_layer(), 1, "{}", form.name);
+        let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
+        let gradient = |lora: &Lora, batch: &TailBatch| {
+            let pass = model.forward(lora, batch, &kv).unwrap();
+            let logprobs = pass.logprobs.clone();
+            let pairs = pass.backward(&LOSS).unwrap();
+            let tensors = pairs.iter().flat_map(|pair| [&pair.a, &pair.b]);
+            (logprobs, tensors.map(|tensor| values::<f64>(tensor).unwrap()).collect::<Vec<_>>())
+        };
+        let (logprobs, of_whole) = gradient(&whole, &batch(&kv));
+        let expected = (logprobs, of_whole[2 * below..].to_vec());
+        assert_eq!(gradient(&upper, &batch(&kv)), expected, "{}", form.name);
+        let kept = batch(&kv).adapted_from(1);
+        let base = model.logprobs(None, &batch(&kv), &kv).unwrap();
+        for _ in 0..2 {
+            assert_eq!(gradient(&upper, &kept), expected, "{}", form.name);
+            assert_eq!(model.logprobs(None, &kept, &kv).unwrap(), base, "{}", form.name);
+        }
+        assert!(model.logprobs(Some(&whole), &kept, &kv).is_err(), "it changes what is below");
+    }
+}
+
+#[test]
+fn an_adapter_of_the_upper_layers_is_the_same_from_its_file() {
+    let model = model::<f32>(form("qwen2").unwrap(), 1);
+    let upper = Lora::fresh_above(&model.shape, 1, 2, 4.0, 3).unwrap();
+    let mut file = upper.to_adapter(&model.shape, "no checksum", vec![]).unwrap();
+    let read = Lora::from_adapter(&file, &model.shape).unwrap();
+    assert_eq!(read.first_layer(), 1);
+    let bits = |lora: &Lora| lora.tensors().map(|t| values::<f32>(t).unwrap()).collect::<Vec<_>>();
+    assert_eq!(bits(&read), bits(&upper));
+    file.pairs.pop();
+    let refused = Lora::from_adapter(&file, &model.shape).unwrap_err().to_string();
+    assert!(refused.contains("whole layers"), "{refused}");
+}

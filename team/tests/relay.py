@@ -47,5 +47,9 @@ class Relay:
             # The other direction closes the other one.
             source.close()
 
+    def counts(self) -> tuple[int, int]:
+        """The bytes that the member has sent and received."""
+        return len(self.sent), len(self.returned)
+
     def close(self) -> None:
         self.listener.close()

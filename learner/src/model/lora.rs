@@ -57,7 +57,8 @@ impl LoraLayer {
     }
 }
 
-/// The adapter: in each layer a pair for every map, in the order of [`Shape::maps`].
+/// The adapter: in each layer a pair for every map, in the order of [`Shape::maps`]. The lower
+/// layers may have none, and are then those of the base.
 #[derive(Debug, Clone)]
 pub struct Lora {
     pub rank: usize,
@@ -72,15 +73,30 @@ impl Lora {
         f64::from(self.alpha) / self.rank as f64
     }
 
+    /// The first layer that has pairs. The adapter changes nothing below it.
+    pub fn first_layer(&self) -> usize {
+        self.layers.iter().take_while(|layer| layer.is_empty()).count()
+    }
+
     /// A new adapter, which changes nothing yet: A is uniform in ±1/√in (PEFT's
     /// `kaiming_uniform_(a=√5)`), and B is zero.
     pub fn fresh(shape: &Shape, rank: usize, alpha: f32, seed: u64) -> Result<Lora> {
+        Lora::fresh_above(shape, 0, rank, alpha, seed)
+    }
+
+    /// The same on the layers from `first` on.
+    pub fn fresh_above(
+        shape: &Shape,
+        first: usize,
+        rank: usize,
+        alpha: f32,
+        seed: u64,
+    ) -> Result<Lora> {
         let mut random = StdRng::seed_from_u64(seed);
         let layers = (0..shape.layers)
-            .map(|_| {
-                shape
-                    .maps()
-                    .iter()
+            .map(|layer| {
+                let maps = if layer < first { &[] } else { shape.maps() };
+                maps.iter()
                     .map(|map| {
                         let (rows_out, rows_in) = shape.map(*map);
                         let bound = 1.0 / (rows_in as f32).sqrt();
@@ -179,17 +195,22 @@ impl Lora {
     /// The reverse of [`Lora::to_adapter`].
     ///
     /// # Errors
-    /// A pair is missing, has another shape, or contains a value that is not finite.
+    /// A pair of a layer is missing, has another shape, or contains a value that is not finite.
     pub fn from_adapter(adapter: &LoraAdapter, shape: &Shape) -> anyhow::Result<Lora> {
-        let expected = shape.layers * shape.maps().len();
-        if adapter.pairs.len() != expected {
-            bail!("the adapter has {} LoRA pairs, {expected} were expected", adapter.pairs.len());
+        let (pairs, maps) = (adapter.pairs.len(), shape.maps().len());
+        let adapted = pairs / maps;
+        if pairs == 0 || !pairs.is_multiple_of(maps) || adapted > shape.layers {
+            let expected = shape.layers * maps;
+            bail!(
+                "the adapter has {pairs} LoRA pairs, and {expected} or whole layers of them, {maps} \
+                 each, were expected"
+            );
         }
+        let first = shape.layers - adapted;
         let layers = (0..shape.layers)
             .map(|layer| {
-                shape
-                    .maps()
-                    .iter()
+                let maps = if layer < first { &[] } else { shape.maps() };
+                maps.iter()
                     .map(|&map| {
                         let name = format!("blk.{layer}.{}.weight", MAPS[map]);
                         let pair = adapter

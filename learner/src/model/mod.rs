@@ -40,6 +40,7 @@ use candle_core::{Device, Result, Tensor};
 use feedback::experts::NOT_CHOSEN;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 pub use crate::model::weights::Transformer;
 
@@ -61,6 +62,10 @@ pub struct Tail {
 
 /// Concatenated tails.
 pub struct TailBatch {
+    /// No adapter changes a layer before this one.
+    first_adapted: usize,
+    /// The input of that layer, once a pass has come there. Later passes begin with it.
+    below: OnceLock<Tensor>,
     tokens: Vec<u32>,
     positions: Vec<usize>,
     /// Of each tail: where its prompt lies, the rows before it, and its own rows.
@@ -75,6 +80,8 @@ pub struct TailBatch {
 impl TailBatch {
     pub fn new<'a>(tails: impl IntoIterator<Item = &'a Tail>) -> TailBatch {
         let mut batch = TailBatch {
+            first_adapted: 0,
+            below: OnceLock::new(),
             tokens: Vec::new(),
             positions: Vec::new(),
             tails: Vec::new(),
@@ -93,6 +100,12 @@ impl TailBatch {
             batch.experts.push(tail.experts.clone());
         }
         batch
+    }
+
+    /// The same tails for passes under adapters that change no layer before `layer`. What is below
+    /// it is computed once.
+    pub fn adapted_from(self, layer: usize) -> TailBatch {
+        TailBatch { first_adapted: layer, below: OnceLock::new(), ..self }
     }
 
     /// The number of tails.
@@ -222,11 +235,25 @@ impl<T: Float> Transformer<T> {
         kv: &PromptKv,
         mut saved: Option<&mut Vec<SavedLayer<T>>>,
     ) -> Result<Tensor> {
-        let x = self.embedding.embed::<T>(&batch.tokens)?;
-        let mut x = scaled::<T>(&x, self.shape.block.embedding_scale)?;
-        for (index, layer) in self.layers.iter().enumerate() {
+        let first = batch.first_adapted;
+        if lora.is_some_and(|lora| lora.first_layer() < first) {
+            candle_core::bail!("the adapter changes a layer before {first}")
+        }
+        let mut x = match batch.below.get() {
+            Some(x) => x.clone(),
+            None => {
+                let x = self.embedding.embed::<T>(&batch.tokens)?;
+                let mut x = scaled::<T>(&x, self.shape.block.embedding_scale)?;
+                for index in 0..first {
+                    (x, _) = self.layer(index, x, None, batch, kv)?;
+                }
+                batch.below.get_or_init(|| x).clone()
+            }
+        };
+        for index in first..self.layers.len() {
             let pairs = lora.map(|lora| (lora.layers[index].as_slice(), lora.scale()));
-            let (y, kept) = self.layer(index, layer, x, pairs, batch, kv)?;
+            let pairs = pairs.filter(|(pairs, _)| !pairs.is_empty());
+            let (y, kept) = self.layer(index, x, pairs, batch, kv)?;
             x = y;
             if let Some(saved) = &mut saved {
                 saved.push(kept);
@@ -238,13 +265,12 @@ impl<T: Float> Transformer<T> {
     fn layer(
         &self,
         index: usize,
-        layer: &Layer<T>,
         x: Tensor,
         lora: Option<(&[LoraLayer], f64)>,
         batch: &TailBatch,
         kv: &PromptKv,
     ) -> Result<(Tensor, SavedLayer<T>)> {
-        let block = &self.shape.block;
+        let (block, layer) = (&self.shape.block, &self.layers[index]);
         let mut reduced = Vec::with_capacity(layer.maps.len());
         // It is called in the order of the layer's maps, so that `reduced` has the same order.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
@@ -459,7 +485,12 @@ impl<T: Float> ForwardPass<'_, T> {
         let mut dx = matrix(dx, rows, width)?;
 
         let mut by_layer = Vec::with_capacity(self.saved.len());
-        for (index, saved) in self.saved.into_iter().enumerate().rev() {
+        // The layers before the first that is adapted have no gradient.
+        let first_saved = model.layers.len() - self.saved.len();
+        let unadapted = self.lora.first_layer() - first_saved;
+        let saved = self.saved.into_iter().enumerate().skip(unadapted).rev();
+        for (index, saved) in saved {
+            let index = first_saved + index;
             let (layer, pairs) = (&model.layers[index], &self.lora.layers[index]);
             let (next, gradients) =
                 model.layer_backward(layer, saved, dx, pairs, self.lora.scale(), self.batch)?;

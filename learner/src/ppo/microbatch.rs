@@ -124,11 +124,13 @@ fn cut_by_rows(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     pieces
 }
 
-/// The microbatches of a minibatch, whose samples have these indices.
+/// The microbatches of a minibatch, whose samples have these indices, for an adapter that changes no
+/// layer before `first_adapted`.
 pub(super) fn microbatches(
     episodes: &[usize],
     samples: &[Sample],
     kv: &PromptKv,
+    first_adapted: usize,
 ) -> Vec<Microbatch> {
     let piece = |piece: Vec<usize>| {
         let tails: Vec<Tail> = piece
@@ -148,7 +150,8 @@ pub(super) fn microbatches(
             .iter()
             .flat_map(|episode| (0..samples[*episode].targets.len()).map(|token| (*episode, token)))
             .collect();
-        Microbatch { tails: TailBatch::new(&tails), tokens, parent: Vec::new(), base: Vec::new() }
+        let tails = TailBatch::new(&tails).adapted_from(first_adapted);
+        Microbatch { tails, tokens, parent: Vec::new(), base: Vec::new() }
     };
     cut_into_microbatches(episodes, samples).into_iter().map(piece).collect()
 }

@@ -114,7 +114,7 @@ pub fn update(
     let mut random = StdRng::seed_from_u64(seed ^ ORDER_STREAM);
 
     // 1. Minibatches.
-    let mut minibatches = draw_minibatches(inputs, &mut random);
+    let mut minibatches = draw_minibatches(inputs, lora.first_layer(), &mut random);
 
     // 2. The log-probs of the sampled tokens under the parent and the base.
     let known_parent = (!fresh).then_some(&parent);
@@ -155,13 +155,17 @@ pub fn update(
 /// The first step then repeats exactly the products that have computed the parent's
 /// log-probs, and its ratio is 1 and not 1 ± ε. A demonstration shares a minibatch with the
 /// offer that it replaced.
-fn draw_minibatches(inputs: &UpdateInputs, random: &mut StdRng) -> Vec<Vec<Microbatch>> {
+fn draw_minibatches(
+    inputs: &UpdateInputs,
+    first_adapted: usize,
+    random: &mut StdRng,
+) -> Vec<Vec<Microbatch>> {
     let samples = inputs.samples();
     let mut episodes = samples_by_episode(samples);
     episodes.shuffle(random);
     episodes
         .chunks(inputs.hyper.minibatch_episodes)
-        .map(|episodes| microbatches(&episodes.concat(), samples, inputs.kv))
+        .map(|episodes| microbatches(&episodes.concat(), samples, inputs.kv, first_adapted))
         .collect()
 }
 

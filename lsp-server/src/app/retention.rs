@@ -11,15 +11,17 @@ use crate::privacy::forget_scope::Scope;
 use crate::services::health::Source;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The time from a check that failed, such as on a full disk, to the next one.
-const RETRY_MS: u64 = 5_000;
+/// The time from a check that failed, such as on a full disk, to the next one. It passes even if
+/// somebody sets the clock back.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// The largest leap ahead that is believed at once. It leaves room for the day between two checks,
 /// a machine that slept, and a wrong time zone.
@@ -76,8 +78,8 @@ impl ClockHistory {
 #[derive(Default)]
 pub struct Retention {
     last: Option<Check>,
-    /// Whether the check that is running or ran last has failed.
-    failed: Arc<AtomicBool>,
+    /// When the last check failed, if it has.
+    failed: Arc<Mutex<Option<Instant>>>,
 }
 
 /// A check for old events: its time, and the setting that it used.
@@ -109,7 +111,7 @@ impl Retention {
                             "what is older than {days} days could not be forgotten: {error:#}"
                         );
                     }
-                    failed.store(true, Ordering::Relaxed);
+                    *failed.lock() = Some(Instant::now());
                 }
             }
         });
@@ -118,13 +120,15 @@ impl Retention {
     /// Whether a check is due: at the start, once a day, when the setting has changed, and soon
     /// after a check that failed.
     fn is_due(&mut self, now_ms: u64, days: u32) -> bool {
-        let wait_ms = if self.failed.load(Ordering::Relaxed) { RETRY_MS } else { DAY_MS };
-        let is_fresh = |last: Check| last.days == days && now_ms.abs_diff(last.at_ms) < wait_ms;
-        if self.last.is_some_and(is_fresh) {
+        let is_fresh = |last: Check| last.days == days && now_ms.abs_diff(last.at_ms) < DAY_MS;
+        let is_known = self.last.is_some_and(is_fresh);
+        let mut failed = self.failed.lock();
+        let is_retried = failed.is_some_and(|at| at.elapsed() >= RETRY);
+        if is_known && !is_retried {
             return false;
         }
         self.last = Some(Check { at_ms: now_ms, days });
-        self.failed.store(false, Ordering::Relaxed);
+        *failed = None;
         days > 0
     }
 }
@@ -169,10 +173,11 @@ mod tests {
         let mut retention = Retention::default();
         let now = 1000 * DAY_MS;
         assert!(retention.is_due(now, 180));
-        retention.failed.store(true, Ordering::Relaxed);
-        assert!(!retention.is_due(now + RETRY_MS - 1, 180));
-        assert!(retention.is_due(now + RETRY_MS, 180));
-        assert!(!retention.is_due(now + 2 * RETRY_MS, 180), "this one has not failed");
+        *retention.failed.lock() = Some(Instant::now());
+        assert!(!retention.is_due(now, 180), "not at once");
+        *retention.failed.lock() = Instant::now().checked_sub(RETRY);
+        assert!(retention.is_due(now, 180), "soon, whatever the clock shows");
+        assert!(!retention.is_due(now, 180), "this one has not failed");
     }
 
     /// The days that retention uses when the clock shows each of these days in turn.

@@ -116,6 +116,14 @@ pub struct Arguments {
     #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub save_every: u64,
+    /// Run this program after every --every places, at the end of the file, and wait for it. It
+    /// finds the daemon's home in HONE_HOME, and may ask and change the daemon as a user may
+    #[arg(long, value_name = "PROGRAM", requires = "every")]
+    pub run: Option<PathBuf>,
+    /// After how many places --run is run
+    #[arg(long, value_name = "N", requires = "run",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub every: Option<u64>,
     /// Leave the computed prompts in the --work folder for later arms: some 10 MB
     /// for each place, at most 16 GiB, until you remove DIR/prompts
     #[arg(long, requires = "work")]
@@ -171,7 +179,8 @@ pub struct Arguments {
     /// changed places does it do? No completion is asked for, and --limit counts the
     /// steps done by hand. The arm is `gate` unless --arm names others
     #[arg(long, conflicts_with_all = ["noise", "no_tree", "work", "judge", "table",
-                                      "report", "svg", "transcript", "live", "progress", "adopt"])]
+                                      "report", "svg", "transcript", "live", "progress", "adopt",
+                                      "run"])]
     pub next_edits: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]

@@ -13,7 +13,7 @@ use crate::run::arm::ArmSpec;
 use crate::run::interrupt::{self, Interrupted};
 use crate::run::judge::Judge;
 use crate::run::resume::WorkFolder;
-use crate::run::{self, RunResult, RunSettings};
+use crate::run::{self, RunResult, RunSettings, Visit};
 use anyhow::{Context, Result, bail, ensure};
 use arguments::Arguments;
 use clap::Parser;
@@ -181,6 +181,11 @@ impl<'a> Setup<'a> {
             keep_homes: arguments.keep_homes || arguments.adopt,
             work,
             save_places: arguments.save_every as usize,
+            visit: arguments
+                .run
+                .clone()
+                .zip(arguments.every)
+                .map(|(program, places)| Visit { program, places: places as usize }),
             prompt_cache: prompt_cache.map(|folder| folder.path().to_owned()),
         })
     }
@@ -204,6 +209,7 @@ impl<'a> Setup<'a> {
         }
         parts.push(format!("{:?} {}", arguments.editor, !arguments.no_tree));
         parts.extend(arguments.per_commit.map(|places| format!("{places} places a commit")));
+        parts.extend(arguments.run.as_ref().map(|run| format!("{run:?} {:?}", arguments.every)));
         for spec in group {
             parts.push(format!("{} {}", spec.name, spec.config()?));
         }

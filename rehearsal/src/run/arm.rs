@@ -7,7 +7,7 @@ use crate::run::RunSettings;
 use crate::run::interrupt;
 use crate::run::record::{Learned, ReferenceScores};
 use crate::run::status::DaemonStatus;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -279,6 +279,16 @@ impl Arm {
         let home = self.home.take();
         drop(self);
         home
+    }
+
+    /// Runs a program of the user's with this arm's home, and waits for it.
+    pub fn visit(&self, program: &Path) -> Result<()> {
+        let mut command = Command::new(program);
+        command.env("HONE_HOME", &self.daemon.home).env("HONE_REHEARSAL_ARM", &self.name);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = status.with_context(|| format!("cannot start {}", program.display()))?;
+        ensure!(status.success(), "{} ended with {status}", program.display());
+        Ok(())
     }
 
     /// Leaves the home on the disk when the arm ends.

@@ -57,9 +57,17 @@ pub struct RunSettings {
     pub work: Option<WorkFolder>,
     /// The run is saved at the first file change after this many places.
     pub save_places: usize,
+    /// What is run between two files, if anything.
+    pub visit: Option<Visit>,
     /// Where arms that run one after the other share their prompts. The base model computes a
     /// prompt in the same way for every arm.
     pub prompt_cache: Option<PathBuf>,
+}
+
+/// A program that is run with each daemon's home after every so many places.
+pub struct Visit {
+    pub program: PathBuf,
+    pub places: usize,
 }
 
 /// What an observer may want to know, as it happens.

@@ -165,14 +165,28 @@ impl Stream<'_, '_> {
                 continue;
             }
             self.begin_commit(history, &change.commit)?;
+            let places_before = self.places;
             if self.commit_is_full() {
                 self.left_out += 1;
             } else {
                 self.type_file(&change)?;
             }
             self.file += 1;
+            self.visit(places_before)?;
             if self.over().is_some() || save_at.is_some_and(|at| self.places >= at) {
                 break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the program that was asked for, if the file has come past one of its places.
+    fn visit(&mut self, places_before: usize) -> Result<(), Failure> {
+        let Some(visit) = &self.settings.visit else { return Ok(()) };
+        if self.places / visit.places > places_before / visit.places {
+            for arm in 0..self.lanes.len() {
+                self.wait_for_update(arm)?;
+                self.lanes[arm].arm.visit(&visit.program).in_arm(arm)?;
             }
         }
         Ok(())

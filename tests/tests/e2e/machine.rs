@@ -153,6 +153,20 @@ fn a_file_system_without_room_stops_learning_until_there_is_some() {
     drop(mounted);
 }
 
+/// What failed at the start is done again after a while, whatever the clock shows. The clock of this
+/// daemon stands still.
+#[test]
+fn a_file_that_cannot_be_written_at_the_start_is_written_later() {
+    let home = home();
+    let in_its_place = home.path().join("data/clock.json");
+    std::fs::create_dir_all(&in_its_place).unwrap();
+    let editor = home.editor();
+    let says = || trouble(&editor).contains("clock.json");
+    eventually("the status names the file", says);
+    std::fs::remove_dir(&in_its_place).unwrap();
+    eventually("the file is written", || in_its_place.is_file() && trouble(&editor).is_empty());
+}
+
 /// Waits until an acceptance is acknowledged. The status soon shows no trouble.
 fn accepted_again(editor: &Client) -> String {
     let mut acknowledged = None;
