@@ -194,8 +194,8 @@ fn learned(
     Learned { logprobs, gradient: gradient.map(f64::from).collect(), chosen }
 }
 
-/// The mean of |learner − server| over the tokens of each prompt, in nats, and the standard error of
-/// their mean.
+/// The mean over prompts of |learner − server|, each the mean over its tokens, in nats. The error is
+/// the standard error of that mean.
 #[derive(Clone, Copy)]
 struct Mismatch {
     mean: f64,

@@ -124,8 +124,8 @@ fn cut_by_rows(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     pieces
 }
 
-/// The microbatches of a minibatch, whose samples have these indices, for an adapter that changes no
-/// layer before `first_adapted`.
+/// The microbatches of a minibatch, whose samples have these indices. The adapter changes no layer
+/// before `first_adapted`.
 pub(super) fn microbatches(
     episodes: &[usize],
     samples: &[Sample],

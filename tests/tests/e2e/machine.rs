@@ -153,8 +153,8 @@ fn a_file_system_without_room_stops_learning_until_there_is_some() {
     drop(mounted);
 }
 
-/// What failed at the start is done again after a while, whatever the clock shows. The clock of this
-/// daemon stands still.
+/// What failed at the start is done again after a while, whatever the clock shows. Here it stands
+/// still.
 #[test]
 fn a_file_that_cannot_be_written_at_the_start_is_written_later() {
     let home = home();
