@@ -194,8 +194,8 @@ fn learned(
     Learned { logprobs, gradient: gradient.map(f64::from).collect(), chosen }
 }
 
-/// The mean over prompts of |learner − server|, each the mean over its tokens, in nats. The error is
-/// the standard error of that mean.
+/// The mean over prompts of |learner − server|, each the mean over its tokens, in nats, and its
+/// standard error.
 #[derive(Clone, Copy)]
 struct Mismatch {
     mean: f64,

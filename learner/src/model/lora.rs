@@ -202,8 +202,8 @@ impl Lora {
         if pairs == 0 || !pairs.is_multiple_of(maps) || adapted > shape.layers {
             let expected = shape.layers * maps;
             bail!(
-                "the adapter has {pairs} LoRA pairs, and {expected} were expected, or whole layers of \
-                 them, {maps} each"
+                "the adapter has {pairs} LoRA pairs, and {expected} were expected, or whole \
+                 layers of them, {maps} each"
             );
         }
         let first = shape.layers - adapted;
