@@ -5,13 +5,13 @@
 //! machine makes room for a compiler that starts while it runs. The results do not depend
 //! on the number of threads.
 
-use super::platform::parent;
+use super::platform::{CpuLoad, parent};
 use parking_lot::Mutex;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sysinfo::{CpuRefreshKind, Pid, ProcessRefreshKind, ProcessesToUpdate, RefreshKind, System};
+use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate};
 
 /// The load is measured at most once in this time.
 const LOAD_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -30,7 +30,7 @@ struct ThreadsState {
 }
 
 struct MachineLoad {
-    system: System,
+    cpu: CpuLoad,
     /// This process and the daemon that started it. The daemon stops the learner while it
     /// computes, so that the two never need a core at the same time.
     ours: Vec<Pid>,
@@ -41,9 +41,8 @@ impl Threads {
     /// As many threads as other programs leave cores idle, but at least one.
     pub fn adaptive() -> Threads {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
         let load = MachineLoad {
-            system: System::new_with_specifics(cpu),
+            cpu: CpuLoad::start(),
             ours: [Some(std::process::id()), parent()]
                 .into_iter()
                 .flatten()
@@ -100,14 +99,13 @@ impl MachineLoad {
     /// The number of cores that other processes have kept busy since the last measurement.
     fn busy_with_others(&mut self, cores: usize) -> f32 {
         self.checked_at = Instant::now();
-        self.system.refresh_cpu_usage();
-        let all = self.system.global_cpu_usage() / 100.0 * cores as f32;
-        self.system.refresh_processes_specifics(
+        let all = self.cpu.busy_share() * cores as f32;
+        self.cpu.system.refresh_processes_specifics(
             ProcessesToUpdate::Some(&self.ours),
             false,
             ProcessRefreshKind::nothing().with_cpu(),
         );
-        let usage = |pid: &Pid| self.system.process(*pid).map_or(0.0, |own| own.cpu_usage());
+        let usage = |pid: &Pid| self.cpu.system.process(*pid).map_or(0.0, |own| own.cpu_usage());
         let ours = self.ours.iter().map(usage).sum::<f32>() / 100.0;
         (all - ours).max(0.0)
     }

@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 use crate::limits::MEMORY_HEADROOM_MB;
 
+use sysinfo::{CpuRefreshKind, RefreshKind, System};
+
 /// The learner's niceness. Completions are served with niceness 0 and come first.
 const NICENESS: i32 = 10;
 
@@ -14,6 +16,24 @@ pub fn lower_priority() -> bool {
 /// The process that started this one.
 pub fn parent() -> Option<u32> {
     Some(std::os::unix::process::parent_id())
+}
+
+/// How busy the cores are.
+pub struct CpuLoad {
+    pub system: System,
+}
+
+impl CpuLoad {
+    pub fn start() -> CpuLoad {
+        let cpu = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing().with_cpu_usage());
+        CpuLoad { system: System::new_with_specifics(cpu) }
+    }
+
+    /// The share of all cores' time that was used since the last call.
+    pub fn busy_share(&mut self) -> f32 {
+        self.system.refresh_cpu_usage();
+        self.system.global_cpu_usage() / 100.0
+    }
 }
 
 /// The largest resident memory of this process so far, in MiB; 0 if it is unknown.

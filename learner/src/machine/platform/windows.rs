@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
+use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
 use windows_sys::Win32::System::Threading::{
-    BELOW_NORMAL_PRIORITY_CLASS, GetCurrentProcess, SetPriorityClass,
+    BELOW_NORMAL_PRIORITY_CLASS, GetCurrentProcess, GetSystemTimes, SetPriorityClass,
 };
 
 /// Lowers this process's priority. Returns false if the system refuses.
@@ -20,6 +21,48 @@ pub fn parent() -> Option<u32> {
     let nothing = ProcessRefreshKind::nothing();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, nothing);
     system.process(own)?.parent().map(|parent| parent.as_u32())
+}
+
+/// How busy the cores are. sysinfo asks the performance counters for that, which a user can switch
+/// off, and panics without them.
+pub struct CpuLoad {
+    pub system: System,
+    before: CpuTimes,
+}
+
+/// The time of all cores since the system started, in units of 100 ns.
+#[derive(Clone, Copy)]
+struct CpuTimes {
+    idle: u64,
+    all: u64,
+}
+
+impl CpuTimes {
+    /// Zeros if the system does not tell.
+    fn now() -> CpuTimes {
+        let [mut idle, mut kernel, mut user] = [FILETIME::default(); 3];
+        // SAFETY: Windows writes to the three structures alone.
+        unsafe { GetSystemTimes(&mut idle, &mut kernel, &mut user) };
+        let ticks =
+            |time: FILETIME| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime);
+        // The time of the kernel includes the idle time.
+        CpuTimes { idle: ticks(idle), all: ticks(kernel) + ticks(user) }
+    }
+}
+
+impl CpuLoad {
+    pub fn start() -> CpuLoad {
+        CpuLoad { system: System::new(), before: CpuTimes::now() }
+    }
+
+    /// The share of all cores' time that was used since the last call.
+    pub fn busy_share(&mut self) -> f32 {
+        let now = CpuTimes::now();
+        let idle = now.idle.saturating_sub(self.before.idle);
+        let all = now.all.saturating_sub(self.before.all);
+        self.before = now;
+        if all == 0 { 0.0 } else { all.saturating_sub(idle) as f32 / all as f32 }
+    }
 }
 
 /// The largest resident memory of this process so far, in MiB; 0 if it is unknown.
