@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -331,4 +332,36 @@ fn what_is_not_better_is_not_adopted() {
     assert!(!home.path().join("adapters/gate-prior.json").exists());
     let error = refused(2);
     assert!(error.contains("--adopt rehearses on one repository"), "{error}");
+}
+
+/// The program is run between two files, and the daemon answers it. If it fails, so does the
+/// rehearsal, which would otherwise report something else than was asked for.
+#[test]
+fn a_program_of_the_users_is_run_after_so_many_places() {
+    let (repo, work) = (repository(), TempDir::new().unwrap());
+    let (visit, visits) = (work.path().join("visit.sh"), work.path().join("visits"));
+    let ending_with = |status: u8| {
+        let hone = hone();
+        let script = format!(
+            "#!/bin/sh\n{} status --json > {}.json || exit 1\necho $HONE_REHEARSAL_ARM >> {}\n\
+             exit {status}\n",
+            hone.display(),
+            visits.display(),
+            visits.display()
+        );
+        fs::write(&visit, script).unwrap();
+        fs::set_permissions(&visit, Permissions::from_mode(0o755)).unwrap();
+        let mut command = rehearse_places(20, repo.path(), work.path(), &["frozen"]);
+        command.arg("--run").arg(&visit).args(["--every", "8"]);
+        command
+    };
+    let failed = ending_with(3).output().unwrap();
+    let said = String::from_utf8_lossy(&failed.stderr);
+    assert!(!failed.status.success() && said.contains("visit.sh ended with"), "{said}");
+    fs::remove_file(&visits).unwrap();
+    report(ending_with(0));
+    assert_eq!(fs::read_to_string(&visits).unwrap(), "frozen\nfrozen\n");
+    let status = fs::read(visits.with_extension("json")).unwrap();
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    assert!(status["daemon"]["pid"].is_number(), "{status}");
 }
