@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The time from a check that failed, such as on a full disk, to the next one. It passes even if
-/// somebody sets the clock back.
+/// The time from a check that failed, such as on a full disk, to the next one. It passes while the
+/// clock of a test or of a rehearsal stands still.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The largest leap ahead that is believed at once. It leaves room for the day between two checks,
