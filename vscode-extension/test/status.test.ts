@@ -43,6 +43,8 @@ test('the status bar shows the most important thing', () => {
     );
     assert.equal(state({ languageOff: 'rust', thinking: true }), 'off');
     assert.equal(state({ server: { kind: 'starting' } }), 'starting');
+    const loading = { busy: true, kind: 'Normal', message: 'loading the model' } as const;
+    assert.equal(state({ line: loading, thinking: true }), 'starting');
     assert.equal(state({ enabled: false, server: { kind: 'starting' } }), 'off');
     assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
 });

@@ -1,6 +1,7 @@
 //! `cargo xtask`: the commands of this project, such as `cargo xtask test`.
 
 mod bench;
+mod check_macos;
 mod check_windows;
 mod demo;
 mod dist;
@@ -45,6 +46,8 @@ enum Command {
     Docs(docs::Arguments),
     /// Check that the programs still compile for Windows
     CheckWindows,
+    /// Check that the programs' Rust code still compiles for macOS, as far as Linux can tell
+    CheckMacos,
     /// Hold the imports between modules and crates to the tables in ARCHITECTURE.md
     Layers,
     /// Run the tests of faults, hostile input and load in their long form (hours)
@@ -91,6 +94,7 @@ fn run(command: Command) -> Result<()> {
         Command::Demo(arguments) => demo::run(&workspace, &arguments),
         Command::Test(arguments) => suite::run(&workspace, &arguments),
         Command::Docs(arguments) => docs::run(&workspace, &arguments),
+        Command::CheckMacos => check_macos::run(&workspace),
         Command::CheckWindows => check_windows::run(&workspace),
         Command::Layers => layers::run(&workspace),
         Command::Soak(arguments) => soak::run(&workspace, &arguments),

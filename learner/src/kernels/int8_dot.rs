@@ -18,6 +18,7 @@ pub const COLUMNS: usize = 32;
 
 /// From this offset on the sum of two products of an integer of W and one of x may not fit
 /// into 16 bits, in which AVX2 adds them.
+#[cfg(target_arch = "x86_64")]
 const WIDE_OFFSET: i32 = 128;
 
 /// Some values of `COLUMNS` rows of W. Each of these rows gives a column of the result.

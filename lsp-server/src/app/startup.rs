@@ -124,61 +124,84 @@ fn find_model(
 /// Starts the app and its learner. The second value asks the learner for an update.
 pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, LearnNow)> {
     home.create()?;
-    let config = Config::load(&home.config_file())?;
-    let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
-    let (model, template) = find_model(&home, &config, options)?;
-    let threads = match config.model.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
-        threads => threads,
-    };
-    let llama = LlamaConfig {
-        path: model.path.clone(),
-        template,
-        threads,
-        adapts_threads: config.model.threads == 0,
-        gpu_layers: config.model.gpu_layers,
-        prompt_tokens: config.lab.prompt_tokens,
-        micro_batch: None,
-        records_experts: true,
-        loaded: LoadedModel::default(),
-        speed: PromptSpeed::default(),
-    };
-    let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };
-    let preemption = Arc::new(LearnerPreemption::default());
-    let preempts = preemption.clone();
-    let on_busy = move |busy| preempts.set_busy(busy);
-    let load = move || LlamaEngine::load(&llama);
-    let engine = match options.prompt_cache.clone() {
-        None => {
-            let residence = unload.residence.clone();
-            EngineHandle::start(move || UnloadingEngine::new(load, residence), on_busy, unload)
-        }
-        Some(folder) => {
-            let model = model.sha256.clone();
-            let cached = move || CachedEngine::new(load()?, &folder, &model);
-            EngineHandle::start(cached, on_busy, UnloadRule::default())
-        }
-    };
-    let engine = engine.map_err(|error| match error {
-        EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
-        other => other.into(),
-    })?;
-    let clock: Arc<dyn Clock> = if options.manual_clock {
-        Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
-    } else {
-        Arc::new(SystemClock::default())
-    };
-    let app = App::start(&home, config, model, engine, clock, log).await?;
-    let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
-    let learner =
-        LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };
-    let (contribute, contributions) = tokio::sync::mpsc::channel(CONTRIBUTION_QUEUE);
-    let supervisor =
-        Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption)
-            .with_contributions(contributions);
-    app.contributions.get_or_init(|| contribute);
-    tokio::spawn(supervisor.run(asked));
-    Ok((app, learn_now))
+    Prepared::new(home, options)?.start().await
+}
+
+/// An app whose files are found and read, and whose model is not in memory yet. What a user can get
+/// wrong is known by now.
+pub struct Prepared {
+    home: Paths,
+    options: ServeOptions,
+    config: Config,
+    log: Arc<dyn EventLog>,
+    model: ServedModel,
+    template: &'static FimTemplate,
+}
+
+impl Prepared {
+    pub fn new(home: Paths, options: &ServeOptions) -> Result<Prepared> {
+        let config = Config::load(&home.config_file())?;
+        let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
+        let (model, template) = find_model(&home, &config, options)?;
+        Ok(Prepared { home, options: options.clone(), config, log, model, template })
+    }
+
+    /// Loads the model, which takes a second and more, and starts what needs it.
+    pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
+        let Prepared { home, options, config, log, model, template } = self;
+        let threads = match config.model.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
+            threads => threads,
+        };
+        let llama = LlamaConfig {
+            path: model.path.clone(),
+            template,
+            threads,
+            adapts_threads: config.model.threads == 0,
+            gpu_layers: config.model.gpu_layers,
+            prompt_tokens: config.lab.prompt_tokens,
+            micro_batch: None,
+            records_experts: true,
+            loaded: LoadedModel::default(),
+            speed: PromptSpeed::default(),
+        };
+        let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };
+        let preemption = Arc::new(LearnerPreemption::default());
+        let preempts = preemption.clone();
+        let on_busy = move |busy| preempts.set_busy(busy);
+        let load = move || LlamaEngine::load(&llama);
+        let engine = tokio::task::block_in_place(|| match options.prompt_cache.clone() {
+            None => {
+                let residence = unload.residence.clone();
+                EngineHandle::start(move || UnloadingEngine::new(load, residence), on_busy, unload)
+            }
+            Some(folder) => {
+                let model = model.sha256.clone();
+                let cached = move || CachedEngine::new(load()?, &folder, &model);
+                EngineHandle::start(cached, on_busy, UnloadRule::default())
+            }
+        });
+        let engine = engine.map_err(|error| match error {
+            EngineError::Failed(reason) => anyhow::anyhow!("{reason}"),
+            other => other.into(),
+        })?;
+        let clock: Arc<dyn Clock> = if options.manual_clock {
+            Arc::new(ManualClock::starting_at(MANUAL_EPOCH_MS))
+        } else {
+            Arc::new(SystemClock::default())
+        };
+        let app = App::start(&home, config, model, engine, clock, log).await?;
+        let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
+        let learner =
+            LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };
+        let (contribute, contributions) = tokio::sync::mpsc::channel(CONTRIBUTION_QUEUE);
+        let supervisor =
+            Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption)
+                .with_contributions(contributions);
+        app.contributions.get_or_init(|| contribute);
+        tokio::spawn(supervisor.run(asked));
+        Ok((app, learn_now))
+    }
 }
 
 /// The time without a request after which the model is unloaded.

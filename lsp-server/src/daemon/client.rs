@@ -3,7 +3,9 @@
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
-use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
+use crate::daemon::handshake::{
+    Command, Hello, PROTOCOL, Reply, Welcome, read_late_line, read_line, write_line,
+};
 use crate::paths::{Paths, cannot_open};
 use crate::platform::connection::{self, ReadHalf, WriteHalf};
 use crate::platform::{files, process::detach};
@@ -19,7 +21,7 @@ use tokio::io::{AsyncReadExt, BufReader, copy};
 use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep};
 
-/// The time in which a daemon must load its model and listen. The slowest part is the first hash of
+/// The time in which a daemon must find its model and listen. The slowest part is the first hash of
 /// a large model.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
@@ -30,7 +32,8 @@ const UNREACHED_LIMIT: u32 = 5;
 /// The time in which a daemon must end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-const POLL: Duration = Duration::from_millis(50);
+/// The time between two looks at a daemon that starts or ends. An editor that starts waits for it.
+const POLL: Duration = Duration::from_millis(10);
 
 /// The size at which the daemon's log starts anew. The log before is kept.
 const LOG_BYTES: u64 = 4 * 1024 * 1024;
@@ -38,6 +41,52 @@ const LOG_BYTES: u64 = 4 * 1024 * 1024;
 pub struct Connection {
     pub read: BufReader<ReadHalf>,
     pub write: WriteHalf,
+    /// The daemon loads its model, and has another [`Welcome`] to say.
+    pub is_loading: bool,
+    /// The daemon, if this process has started it.
+    pub daemon: Option<Child>,
+}
+
+/// How the loading of a daemon's model ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Loaded {
+    Yes,
+    /// The daemon ended before.
+    DaemonGone,
+}
+
+impl Connection {
+    /// Waits until the daemon has loaded its model. The future can be dropped only together with
+    /// the connection.
+    ///
+    /// # Errors
+    /// The model cannot be loaded; the error gives the daemon's reason.
+    pub async fn loaded(&mut self, home: &Paths) -> Result<Loaded> {
+        if !self.is_loading {
+            return Ok(Loaded::Yes);
+        }
+        let Ok(Welcome { error, .. }) = read_late_line(&mut self.read).await else {
+            return self.gone(home).await;
+        };
+        self.is_loading = false;
+        match error {
+            None => Ok(Loaded::Yes),
+            Some(error) => bail!("{error}"),
+        }
+    }
+
+    /// llama.cpp ends the process on some files, and the daemon's log then says why. A daemon that
+    /// was killed, or stopped, has no such reason.
+    async fn gone(&mut self, home: &Paths) -> Result<Loaded> {
+        if let Some(daemon) = &mut self.daemon
+            && let Some(code) = daemon.wait().await?.code()
+            && code != 0
+            && code != i32::from(ALREADY_RUNNING)
+        {
+            bail!("{}", last_line(&home.daemon_log()));
+        }
+        Ok(Loaded::DaemonGone)
+    }
 }
 
 enum Refusal {
@@ -47,10 +96,13 @@ enum Refusal {
     Older,
 }
 
-/// Connects to a running daemon; answers `None` if there is none.
+/// Connects to a running daemon, once its model is loaded; answers `None` if there is none.
 pub async fn connect(home: &Paths, command: Command) -> Result<Option<Connection>> {
     match dial(home, command).await? {
-        Ok(connection) => Ok(Some(connection)),
+        Ok(mut connection) => match connection.loaded(home).await? {
+            Loaded::Yes => Ok(Some(connection)),
+            Loaded::DaemonGone => Ok(None),
+        },
         Err(Refusal::NoDaemon) => Ok(None),
         Err(Refusal::Older) => {
             bail!("the running daemon is of an older Hone and ends now; try again")
@@ -98,13 +150,13 @@ async fn dial(home: &Paths, command: Command) -> Result<Result<Connection, Refus
         _ => return Ok(Err(Refusal::NoDaemon)),
     };
     match welcome.error {
-        None => Ok(Ok(Connection { read, write })),
+        None => Ok(Ok(Connection { read, write, is_loading: welcome.loading, daemon: None })),
         Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::Older)),
         Some(error) => bail!("{error}"),
     }
 }
 
-/// Connects to the daemon, and starts one if there is none.
+/// Connects to the daemon, and starts one if there is none. The daemon may still be loading.
 pub async fn connect_or_start(home: &Paths, options: &ServeOptions) -> Result<Connection> {
     home.create()?;
     connect_or_start_by(home, || start_daemon(home, options)).await
@@ -119,7 +171,7 @@ async fn connect_or_start_by(
     let mut unreached = 0;
     loop {
         if let Ok(connection) = dial(home, Command::Lsp).await? {
-            return Ok(connection);
+            return Ok(Connection { daemon: child, ..connection });
         }
         match child.as_mut().map(Child::try_wait).transpose()?.flatten() {
             None if child.is_none() => child = Some(start()?),

@@ -151,12 +151,22 @@ impl EditorState {
             let request = self.pending.remove(at).message;
             let result = &message["result"];
             if request["method"] == "initialize" && result.is_object() {
-                let utf8 = result["capabilities"]["positionEncoding"] == "utf-8";
-                self.encoding = Some(if utf8 { Encoding::Utf8 } else { Encoding::Utf16 });
-                self.handshake = Some(request);
+                self.begin(request, result);
             }
         }
         true
+    }
+
+    /// Keeps the editor's `initialize` request, which has this result.
+    pub fn begin(&mut self, request: Value, result: &Value) {
+        let utf8 = result["capabilities"]["positionEncoding"] == "utf-8";
+        self.encoding = Some(if utf8 { Encoding::Utf8 } else { Encoding::Utf16 });
+        self.handshake = Some(request);
+    }
+
+    /// Whether the editor's `initialize` request was answered.
+    pub fn has_begun(&self) -> bool {
+        self.handshake.is_some()
     }
 
     /// Whether the editor has sent `exit`, so that no other daemon is needed.

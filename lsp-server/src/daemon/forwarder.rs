@@ -2,20 +2,26 @@
 //! dies, the forwarder starts another one and replays the editor's state to it.
 
 use crate::app::startup::ServeOptions;
-use crate::daemon::client::{Connection, connect_or_start};
+use crate::config::Config;
+use crate::daemon::client::{Connection, Loaded, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Paths;
 use crate::platform::connection::CLOSES_ONE_DIRECTION;
 use crate::protocol::framing::{self, Frame, Frames};
+use crate::protocol::initialize::{self, ClientAbilities};
 use crate::protocol::lost::{self, Instead};
+use crate::protocol::messages::DidChangeStatus;
 use crate::protocol::outline::Outline;
+use crate::report::status::StatusLine;
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
+use tower_lsp::ls_types::notification::Notification;
 
 /// The number of messages that may be under way. A writer of more waits.
 const QUEUE: usize = 16;
@@ -43,9 +49,33 @@ enum Gone {
 }
 
 struct Editor {
-    messages: Receiver<Vec<u8>>,
+    messages: Messages,
     answers: Sender<Vec<u8>>,
     state: Mutex<EditorState>,
+}
+
+/// The editor's messages, in their order.
+struct Messages {
+    received: Receiver<Vec<u8>>,
+    /// The next message, if somebody has looked at it.
+    next: Option<Vec<u8>>,
+}
+
+impl Messages {
+    /// The next message, which stays the next one. `None` if the editor's stream has ended.
+    async fn peek(&mut self) -> Option<&[u8]> {
+        if self.next.is_none() {
+            self.next = self.received.recv().await;
+        }
+        self.next.as_deref()
+    }
+
+    async fn take(&mut self) -> Option<Vec<u8>> {
+        match self.next.take() {
+            None => self.received.recv().await,
+            next => next,
+        }
+    }
 }
 
 pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
@@ -56,11 +86,17 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
     // replaced.
     let writing = tokio::spawn(write_all(to_write));
     let reading = tokio::spawn(read_all(received, answers.clone()));
+    let messages = Messages { received: messages, next: None };
     let mut editor = Editor { messages, answers, state: Mutex::default() };
-    let mut replay = Replay::default();
     let mut unanswered = 0;
     loop {
-        let gone = carry(&mut editor, connection, replay).await;
+        let gone = match loaded(home, &mut editor, &mut connection).await? {
+            Loaded::Yes => {
+                let replay = editor.state.lock().replay();
+                carry(&mut editor, connection, replay).await
+            }
+            Loaded::DaemonGone => Gone::Daemon,
+        };
         // A daemon that ends cleanly removes its socket first. Then the user has asked it to end,
         // and the forwarder ends too.
         if gone == Gone::Editor || editor.state.lock().left() || !home.socket()?.exists() {
@@ -77,11 +113,45 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
         tracing::warn!("the daemon is gone; another takes its place");
         sleep(RESTART_PAUSE * unanswered).await;
         connection = connect_or_start(home, options).await?;
-        replay = editor.state.lock().replay();
     }
     reading.abort();
     drop(editor);
     writing.await.context("the editor's stream broke")?.context("the editor's stream broke")
+}
+
+/// Waits until the daemon has loaded its model. An editor that begins is answered meanwhile, because
+/// it may send nothing else before it has the answer.
+async fn loaded(home: &Paths, editor: &mut Editor, connection: &mut Connection) -> Result<Loaded> {
+    let loading = connection.loaded(home);
+    tokio::pin!(loading);
+    if !editor.state.lock().has_begun() {
+        tokio::select! {
+            biased;
+            loaded = &mut loading => return loaded,
+            () = answer_handshake(home, editor) => {}
+        }
+    }
+    loading.await
+}
+
+/// Answers the editor's `initialize` in the daemon's place. Any other message waits for the daemon.
+/// The future can be dropped without losing a message.
+async fn answer_handshake(home: &Paths, editor: &mut Editor) {
+    let Some(message) = editor.messages.peek().await else { return };
+    let Ok(request) = serde_json::from_slice::<Value>(message) else { return };
+    let Some(abilities) = ClientAbilities::of_request(&request) else { return };
+    let Ok(config) = Config::load(&home.config_file()) else { return };
+    let result = initialize::result(&abilities, config.indexes_folders());
+    let result = json!(result);
+    let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+    let params = StatusLine::loading();
+    let status = json!({"jsonrpc": "2.0", "method": DidChangeStatus::METHOD, "params": params});
+    let Ok(places) = editor.answers.reserve_many(2).await else { return };
+    editor.messages.next = None;
+    editor.state.lock().begin(request, &result);
+    for (place, message) in places.zip([answer, status]) {
+        place.send(message.to_string().into_bytes());
+    }
 }
 
 /// Carries messages in both directions until one end is gone.
@@ -97,13 +167,13 @@ async fn carry(editor: &mut Editor, mut connection: Connection, replay: Replay) 
             return Gone::Daemon;
         }
     }
-    let Connection { read, mut write } = connection;
+    let Connection { read, mut write, .. } = connection;
     let Editor { messages, answers, state } = editor;
     let to_daemon = async {
         for message in replay.to_daemon {
             framing::write(&mut write, &message).await?;
         }
-        while let Some(message) = messages.recv().await {
+        while let Some(message) = messages.take().await {
             state.lock().from_editor(&message);
             framing::write(&mut write, &message).await?;
         }
@@ -185,4 +255,94 @@ async fn write_all(mut answers: Receiver<Vec<u8>>) -> io::Result<()> {
         framing::write(&mut output, &body).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::daemon::handshake::{Welcome, write_line};
+    use crate::platform::connection;
+    use crate::testing::fixtures;
+    use tokio::net::UnixStream;
+
+    /// A daemon that loads its model: the forwarder's connection, and the daemon's end of it.
+    fn loading_daemon() -> (Connection, UnixStream) {
+        let (ours, daemon) = UnixStream::pair().unwrap();
+        let (read, write) = connection::split(ours);
+        (Connection { read: BufReader::new(read), write, is_loading: true, daemon: None }, daemon)
+    }
+
+    /// An editor that has sent these messages, and what it receives.
+    async fn editor(messages: &[Value]) -> (Editor, Receiver<Vec<u8>>) {
+        let (sent, received) = channel(QUEUE);
+        for message in messages {
+            sent.send(message.to_string().into_bytes()).await.unwrap();
+        }
+        let (answers, shown) = channel(QUEUE);
+        let messages = Messages { received, next: None };
+        (Editor { messages, answers, state: Mutex::default() }, shown)
+    }
+
+    fn initialize(encodings: Value) -> Value {
+        let capabilities = json!({"general": {"positionEncodings": encodings}});
+        let params = json!({"processId": null, "rootUri": null, "capabilities": capabilities});
+        json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params})
+    }
+
+    #[tokio::test]
+    async fn an_editor_is_answered_while_the_daemon_loads_its_model() {
+        let (_folder, home) = fixtures::home();
+        let (mut connection, mut daemon) = loading_daemon();
+        let (mut editor, mut shown) = editor(&[initialize(json!(["utf-8"]))]).await;
+        let waiting = loaded(&home, &mut editor, &mut connection);
+        let answered = async {
+            let answer: Value = serde_json::from_slice(&shown.recv().await.unwrap()).unwrap();
+            let status: Value = serde_json::from_slice(&shown.recv().await.unwrap()).unwrap();
+            assert_eq!(status["params"]["busy"], true, "{status}");
+            // The daemon is ready only after the editor has its answer.
+            write_line(&mut daemon, &Welcome::yes()).await.unwrap();
+            answer
+        };
+        let (ended, answer) = tokio::join!(waiting, answered);
+        assert_eq!(ended.unwrap(), Loaded::Yes);
+        assert_eq!((&answer["id"], &answer["error"]), (&json!(7), &Value::Null));
+        assert_eq!(answer["result"]["capabilities"]["positionEncoding"], "utf-8");
+        let replay = editor.state.lock().replay();
+        let handshake: Value = serde_json::from_slice(&replay.handshake.unwrap()).unwrap();
+        assert_eq!(handshake["params"], initialize(json!(["utf-8"]))["params"]);
+        assert!(replay.to_daemon.is_empty(), "the editor's own request has its answer");
+    }
+
+    #[tokio::test]
+    async fn a_message_that_cannot_be_answered_waits_for_the_daemon() {
+        let (_folder, home) = fixtures::home();
+        let status = json!({"jsonrpc": "2.0", "id": 1, "method": "hone/status"});
+        let no_list = initialize(json!("utf-8"));
+        for message in [status, no_list] {
+            let (mut connection, mut daemon) = loading_daemon();
+            let (mut editor, mut shown) = editor(std::slice::from_ref(&message)).await;
+            write_line(&mut daemon, &Welcome::yes()).await.unwrap();
+            let ended = loaded(&home, &mut editor, &mut connection).await;
+            assert_eq!(ended.unwrap(), Loaded::Yes);
+            assert!(shown.try_recv().is_err());
+            let next: Value =
+                serde_json::from_slice(&editor.messages.take().await.unwrap()).unwrap();
+            assert_eq!(next, message);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_daemon_that_cannot_load_its_model_gives_the_reason() {
+        let (_folder, home) = fixtures::home();
+        let (mut connection, mut daemon) = loading_daemon();
+        let (mut editor, _shown) = editor(&[]).await;
+        write_line(&mut daemon, &Welcome::no("m.gguf: no memory is left".into())).await.unwrap();
+        let error = loaded(&home, &mut editor, &mut connection).await.unwrap_err();
+        assert_eq!(error.to_string(), "m.gguf: no memory is left");
+
+        let (mut connection, daemon) = loading_daemon();
+        drop(daemon);
+        let ended = loaded(&home, &mut editor, &mut connection).await;
+        assert_eq!(ended.unwrap(), Loaded::DaemonGone);
+    }
 }

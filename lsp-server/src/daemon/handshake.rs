@@ -23,6 +23,10 @@ pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 pub struct Hello {
     pub protocol: u32,
     pub version: String,
+    /// The client reads a second [`Welcome`] if the first says that the daemon is loading. Clients
+    /// of earlier builds do not.
+    #[serde(default)]
+    pub waits: bool,
     #[serde(flatten)]
     pub command: Command,
 }
@@ -71,6 +75,9 @@ pub struct Welcome {
     pub protocol: u32,
     pub version: String,
     pub pid: u32,
+    /// The daemon loads its model. Another `Welcome` follows when that is done, or has failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub loading: bool,
     /// The reason of a refusal, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -92,7 +99,8 @@ impl From<anyhow::Result<()>> for Reply {
 
 impl Hello {
     pub fn new(command: Command) -> Hello {
-        Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), command }
+        let version = env!("CARGO_PKG_VERSION").into();
+        Hello { protocol: PROTOCOL, version, waits: true, command }
     }
 }
 
@@ -103,8 +111,13 @@ impl Welcome {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").into(),
             pid: std::process::id(),
+            loading: false,
             error: None,
         }
+    }
+
+    pub fn loading() -> Welcome {
+        Welcome { loading: true, ..Welcome::yes() }
     }
 
     pub fn no(error: String) -> Welcome {
@@ -115,9 +128,18 @@ impl Welcome {
 pub async fn read_line<T: for<'a> Deserialize<'a>>(
     reader: &mut (impl AsyncBufRead + Unpin),
 ) -> std::io::Result<T> {
+    tokio::time::timeout(HANDSHAKE_LIMIT, read_late_line(reader)).await?
+}
+
+/// Does the same for a line that may come at any time.
+pub async fn read_late_line<T: for<'a> Deserialize<'a>>(
+    reader: &mut (impl AsyncBufRead + Unpin),
+) -> std::io::Result<T> {
     let mut line = String::new();
     let mut bounded = reader.take(LINE_LIMIT);
-    tokio::time::timeout(HANDSHAKE_LIMIT, bounded.read_line(&mut line)).await??;
+    if bounded.read_line(&mut line).await? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
     serde_json::from_str(&line).map_err(std::io::Error::other)
 }
 

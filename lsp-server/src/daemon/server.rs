@@ -1,13 +1,13 @@
 //! The server, `hone serve`: the one daemon of a user, behind a private Unix socket.
 
 use crate::app::App;
-use crate::app::startup::{self, ServeOptions};
+use crate::app::startup::{Prepared, ServeOptions};
 use crate::config::Config;
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
 use crate::learning::LearnNow;
 use crate::paths::Paths;
-use crate::platform::connection::{self, Listener, Stream};
+use crate::platform::connection::{self, Listener, Stream, WriteHalf};
 use crate::platform::process::Termination;
 use crate::protocol::handlers;
 use crate::report::export;
@@ -15,7 +15,7 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
 /// The time between two checks whether an editor is connected.
@@ -35,17 +35,18 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
     let _elected = elect(&home)?;
-    let (app, learn) = startup::start(home, options).await?;
+    let prepared = Prepared::new(home, options)?;
     let mut listener = Listener::open(&socket)?;
-    tracing::info!("serving {} on {}", app.services.adapters.model().name, socket.display());
-
+    let (loading, progress) = watch::channel(Loading::Busy);
     let server = Server {
-        app,
-        learn,
+        progress,
         stop: Arc::new(Notify::new()),
         connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
     };
     let mut termination = Termination::listen()?;
+    // Loading blocks its thread now and then. Connections are accepted meanwhile.
+    let mut started = tokio::spawn(prepared.start());
+    let mut result = Ok(());
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -54,7 +55,19 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                 // at once would fail in the same way.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
-            limit_s = idle(&server.app) => {
+            app = &mut started, if server.is_loading() => match app.map_err(Into::into).flatten() {
+                Ok((app, learn)) => {
+                    let name = &app.services.adapters.model().name;
+                    tracing::info!("serving {name} on {}", socket.display());
+                    loading.send_replace(Loading::Done(app, learn));
+                }
+                Err(error) => {
+                    loading.send_replace(Loading::Failed(format!("{error:#}").into()));
+                    result = Err(error);
+                    break;
+                }
+            },
+            limit_s = server.idle() => {
                 tracing::info!("no editor for {limit_s} s: ending");
                 break;
             }
@@ -64,14 +77,24 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     }
     let _ = std::fs::remove_file(&socket);
     drop(listener);
+    // Connections that wait for the model end.
+    drop(loading);
     server.drain().await;
-    Ok(())
+    result
+}
+
+/// How far the daemon is with loading its model.
+#[derive(Clone)]
+enum Loading {
+    Busy,
+    Done(Arc<App>, LearnNow),
+    /// The reason.
+    Failed(Arc<str>),
 }
 
 /// What all connections share.
 struct Server {
-    app: Arc<App>,
-    learn: LearnNow,
+    progress: watch::Receiver<Loading>,
     /// A connection notifies it when the daemon should end.
     stop: Arc<Notify>,
     /// One permit for each connection.
@@ -79,6 +102,17 @@ struct Server {
 }
 
 impl Server {
+    fn is_loading(&self) -> bool {
+        matches!(*self.progress.borrow(), Loading::Busy)
+    }
+
+    fn app(&self) -> Option<Arc<App>> {
+        match &*self.progress.borrow() {
+            Loading::Done(app, _) => Some(app.clone()),
+            Loading::Busy | Loading::Failed(_) => None,
+        }
+    }
+
     /// Serves a connection in the background, or drops it if it is not allowed.
     fn accept(&self, stream: Stream) {
         // The folder's mode keeps other users out, unless the user has loosened it.
@@ -90,22 +124,38 @@ impl Server {
             tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
             return;
         };
-        let (app, stop, learn) = (self.app.clone(), self.stop.clone(), self.learn.clone());
+        let (progress, stop) = (self.progress.clone(), self.stop.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, &app, &stop, learn).await {
+            if let Err(error) = connection(stream, progress, &stop).await {
                 tracing::debug!("connection ended: {error:#}");
             }
             drop(permit);
         });
     }
 
+    /// Resolves when no client has been connected for the configured time, with that time in
+    /// seconds. It never does while the model is being loaded.
+    async fn idle(&self) -> u64 {
+        match self.app() {
+            Some(app) => idle(&app).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Waits until every event is on disk and the connections have ended.
     async fn drain(&self) {
-        let _ = self.app.services.recorder.flush().await;
+        self.flush().await;
         // The client that asked the daemon to stop waits for the end of its stream.
         let all = self.connections.acquire_many(MAX_CONNECTIONS as u32);
         let _ = tokio::time::timeout(DRAIN_LIMIT, all).await;
-        let _ = self.app.services.recorder.flush().await;
+        self.flush().await;
+    }
+
+    /// If it fails, the reason is in the log.
+    async fn flush(&self) {
+        if let Some(app) = self.app() {
+            let _ = app.services.recorder.flush().await;
+        }
     }
 }
 
@@ -123,7 +173,11 @@ async fn idle(app: &App) -> u64 {
     limit_s()
 }
 
-async fn connection(stream: Stream, app: &Arc<App>, stop: &Notify, learn: LearnNow) -> Result<()> {
+async fn connection(
+    stream: Stream,
+    mut progress: watch::Receiver<Loading>,
+    stop: &Notify,
+) -> Result<()> {
     let (read, mut write) = connection::split(stream);
     let mut read = BufReader::new(read);
     let hello: Hello = read_line(&mut read).await?;
@@ -134,7 +188,15 @@ async fn connection(stream: Stream, app: &Arc<App>, stop: &Notify, learn: LearnN
         }
         return Ok(());
     }
-    write_line(&mut write, &Welcome::yes()).await?;
+    let (app, learn) = match welcome(&hello, &mut progress, &mut write).await? {
+        Some(loaded) => loaded,
+        None if hello.command == Command::Stop => {
+            stop.notify_one();
+            return Ok(());
+        }
+        None => return Ok(()),
+    };
+    let app = &app;
     match hello.command {
         Command::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
         Command::Status => write_line(&mut write, &app.status()).await?,
@@ -180,6 +242,33 @@ async fn connection(stream: Stream, app: &Arc<App>, stop: &Notify, learn: LearnN
     }
     write.shutdown().await.ok();
     Ok(())
+}
+
+/// Welcomes a client, and waits for the model. `None` if the client is not served: the model cannot
+/// be loaded, or the client wants the daemon to end before it is.
+async fn welcome(
+    hello: &Hello,
+    progress: &mut watch::Receiver<Loading>,
+    write: &mut WriteHalf,
+) -> Result<Option<(Arc<App>, LearnNow)>> {
+    let is_busy = matches!(*progress.borrow(), Loading::Busy);
+    let needs_no_model = hello.command == Command::Stop;
+    let first =
+        if is_busy && hello.waits && !needs_no_model { Welcome::loading() } else { Welcome::yes() };
+    write_line(write, &first).await?;
+    if is_busy && needs_no_model {
+        return Ok(None);
+    }
+    let loading = progress.wait_for(|progress| !matches!(progress, Loading::Busy)).await?.clone();
+    let (answer, app) = match loading {
+        Loading::Done(app, learn) => (Welcome::yes(), Some((app, learn))),
+        Loading::Failed(reason) => (Welcome::no(reason.to_string()), None),
+        Loading::Busy => return Ok(None),
+    };
+    if first.loading {
+        write_line(write, &answer).await?;
+    }
+    Ok(app)
 }
 
 /// The reason why a client is refused, if it is, and what to do about it.

@@ -9,13 +9,14 @@ mod notebooks;
 mod tests;
 
 use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
+use super::initialize::{self, ClientAbilities};
 use super::lenient::Lenient;
 use super::lost::{LOST, LostParams};
 use super::messages::{
     ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, InlineAnswer,
     ItemParams, LearnAnswer, ReasonNote, RejectParams,
 };
-use super::next_edit::{self, InlineEditParams, InlineEdits};
+use super::next_edit::{InlineEditParams, InlineEdits};
 use crate::addresses;
 use crate::app::App;
 use crate::learning::LearnNow;
@@ -26,7 +27,7 @@ use crate::services::recent_requests::RecentRequest;
 use crate::services::snooze::Snooze;
 use crate::session::request::Trigger;
 use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
-use completion::document::{Document, Encoding, Position};
+use completion::document::{Document, Position};
 use ropey::Rope;
 use serde_json::Value;
 use std::path::Path;
@@ -37,13 +38,10 @@ use tower_lsp::ls_types::{
     self as lsp, Command, DidChangeNotebookDocumentParams, DidChangeTextDocumentParams,
     DidChangeWatchedFilesParams, DidChangeWorkspaceFoldersParams, DidCloseNotebookDocumentParams,
     DidCloseTextDocumentParams, DidOpenNotebookDocumentParams, DidOpenTextDocumentParams,
-    DidSaveNotebookDocumentParams, DidSaveTextDocumentParams, ExecuteCommandOptions,
-    ExecuteCommandParams, InitializeParams, InitializeResult, InitializedParams,
-    InlineCompletionItem, InlineCompletionOptions, InlineCompletionParams,
-    InlineCompletionTriggerKind, MessageType, OneOf, PositionEncodingKind, Range,
-    ServerCapabilities, ServerInfo, TextDocumentContentChangeEvent, TextDocumentItem,
-    TextDocumentSyncCapability, TextDocumentSyncKind, VersionedTextDocumentIdentifier,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
+    DidSaveNotebookDocumentParams, DidSaveTextDocumentParams, ExecuteCommandParams,
+    InitializeParams, InitializeResult, InitializedParams, InlineCompletionItem,
+    InlineCompletionParams, InlineCompletionTriggerKind, MessageType, Range,
+    TextDocumentContentChangeEvent, TextDocumentItem, VersionedTextDocumentIdentifier,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 
@@ -107,13 +105,9 @@ pub async fn serve(
 
 impl LanguageServer for Backend {
     async fn initialize(&self, params: InitializeParams) -> Result<InitializeResult> {
-        let offered = params.capabilities.general.and_then(|general| general.position_encodings);
-        let mut offered = offered.unwrap_or_default();
-        if super::copilot::speaks_agent(params.initialization_options.as_ref()) {
-            offered.clear();
-        }
-        let (encoding, kind) = choose_encoding(&offered);
-        self.session.use_encoding(encoding);
+        let options = params.initialization_options.as_ref();
+        let abilities = ClientAbilities::new(params.capabilities, options);
+        self.session.use_encoding(abilities.encoding());
         #[allow(deprecated)] // Some clients say nothing else.
         let root = params.root_uri;
         match params.workspace_folders {
@@ -122,7 +116,6 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
-        let has_notebooks = params.capabilities.notebook_document.is_some();
         let indexes = self.app.services.settings.current().indexes_folders();
         let mut status = self.app.status_line();
         let client = self.client.clone();
@@ -133,29 +126,7 @@ impl LanguageServer for Backend {
                 client.send_notification::<DidChangeStatus>(line).await;
             }
         });
-        Ok(InitializeResult {
-            capabilities: ServerCapabilities {
-                position_encoding: Some(kind),
-                // Only for clients that have them: others need not know of it.
-                notebook_document_sync: has_notebooks.then(notebooks::sync),
-                text_document_sync: Some(TextDocumentSyncCapability::Kind(
-                    TextDocumentSyncKind::INCREMENTAL,
-                )),
-                execute_command_provider: Some(ExecuteCommandOptions {
-                    commands: vec![ACCEPT_COMMAND.into()],
-                    ..ExecuteCommandOptions::default()
-                }),
-                inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
-                workspace: indexes.then(follows_folders),
-                experimental: Some(next_edit::capability()),
-                ..ServerCapabilities::default()
-            },
-            server_info: Some(ServerInfo {
-                name: "hone".into(),
-                version: Some(env!("CARGO_PKG_VERSION").into()),
-            }),
-            ..InitializeResult::default()
-        })
+        Ok(initialize::result(&abilities, indexes))
     }
 
     async fn initialized(&self, _: InitializedParams) {
@@ -495,30 +466,6 @@ fn item(suggestion: Suggestion) -> InlineCompletionItem {
 
 fn position(position: lsp::Position) -> Position {
     Position { line: position.line, column: position.character }
-}
-
-/// The capability by which a client tells of every folder that is opened or closed later.
-fn follows_folders() -> WorkspaceServerCapabilities {
-    WorkspaceServerCapabilities {
-        workspace_folders: Some(WorkspaceFoldersServerCapabilities {
-            supported: Some(true),
-            change_notifications: Some(OneOf::Left(true)),
-        }),
-        ..WorkspaceServerCapabilities::default()
-    }
-}
-
-/// The client's first choice of the encodings that Hone knows; UTF-16 is LSP's default.
-fn choose_encoding(offered: &[PositionEncodingKind]) -> (Encoding, PositionEncodingKind) {
-    for kind in offered {
-        if *kind == PositionEncodingKind::UTF8 {
-            return (Encoding::Utf8, PositionEncodingKind::UTF8);
-        }
-        if *kind == PositionEncodingKind::UTF16 {
-            break;
-        }
-    }
-    (Encoding::Utf16, PositionEncodingKind::UTF16)
 }
 
 fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {

@@ -4,6 +4,7 @@ mod copilot;
 pub mod framing;
 mod guard;
 pub mod handlers;
+pub mod initialize;
 mod lenient;
 pub mod lost;
 pub mod messages;

@@ -251,6 +251,15 @@ pub struct StatusLine {
     pub message: String,
 }
 
+impl StatusLine {
+    /// The line of a daemon whose model is not in memory yet. VS Code's status bar knows this
+    /// message.
+    pub fn loading() -> StatusLine {
+        let message = "loading the model".into();
+        StatusLine { busy: true, kind: "Normal".into(), message }
+    }
+}
+
 /// The status as one screen for a person.
 pub fn screen(status: &Status) -> String {
     let mut table = Table::new();

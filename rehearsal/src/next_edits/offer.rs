@@ -119,7 +119,11 @@ fn changed(
 /// Whether one of the shortest ways from `text` to `end`, counted in words, leads over `new`.
 fn is_on_the_way(text: &str, new: &str, end: &str) -> bool {
     let [text, new, end] = [text, new, end].map(words);
-    let far = |a: &Vec<&str>, b: &Vec<&str>| strsim::generic_levenshtein(a, b);
+    // The types are named for macOS. A library there has a container of which a reference can be
+    // iterated if one of its content can, and the compiler would try containers of containers.
+    let far = |a: &Vec<&str>, b: &Vec<&str>| -> usize {
+        strsim::generic_levenshtein::<Vec<&str>, Vec<&str>, &&str, &&str>(a, b)
+    };
     far(&text, &new) > 0 && far(&text, &new) + far(&new, &end) == far(&text, &end)
 }
 

@@ -22,6 +22,7 @@ mod isolation;
 mod labels;
 mod learner_faults;
 mod learner_manners;
+mod learner_stands_still;
 mod machine;
 mod memory;
 mod multiline;

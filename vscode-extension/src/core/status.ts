@@ -12,6 +12,9 @@ export interface StatusLine {
     message: string;
 }
 
+/** The message of a server whose model is not in memory yet. */
+const LOADING = 'loading the model';
+
 export type ServerState =
     | { kind: 'starting' }
     | { kind: 'running' }
@@ -68,7 +71,8 @@ function stateOf(inputs: StatusInputs): [state: ItemState, tooltip: string] {
     if (server.kind === 'failed') return ['error', server.problem];
     if (!enabled) return ['off', 'Off'];
     if (server.kind === 'stopped') return ['off', 'Stopped'];
-    if (server.kind === 'starting') return ['starting', 'Starting and loading the model'];
+    if (server.kind === 'starting') return ['starting', 'Starting'];
+    if (line?.busy && line.message === LOADING) return ['starting', 'Loading the model'];
     if (line?.kind === 'Error') return ['error', line.message];
     if (languageOff !== undefined) return ['off', `Off for ${languageOff}`];
     if (thinking) return ['thinking', 'Thinking'];

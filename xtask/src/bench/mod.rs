@@ -8,6 +8,7 @@ mod overhead;
 mod peer;
 mod quality;
 mod serve;
+mod start;
 mod sweep;
 
 use crate::mirror;
@@ -48,6 +49,11 @@ pub enum Command {
     /// a model. The time runs from writing a key's change and request to reading the
     /// answer.
     Overhead(overhead::Arguments),
+    /// The time until an editor that starts `hone lsp` has its first answer
+    ///
+    /// Once with no daemon, so that one is started and loads the default model, and
+    /// once with a daemon that runs already.
+    Start(start::Arguments),
     /// The index of a workspace: how long it takes to build, what it needs, and what a
     /// look-up takes
     ///
@@ -75,6 +81,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Serve(arguments) => serve::run(workspace, arguments),
         Command::Accept(arguments) => accept::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
+        Command::Start(arguments) => start::run(workspace, arguments),
         Command::Index(arguments) => index::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
         Command::Sweep(arguments) => sweep::run(workspace, arguments),

@@ -127,7 +127,6 @@ impl Linkage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::contents::tests::sample;
     use super::*;
 
     impl Linkage {
@@ -165,7 +164,7 @@ mod tests {
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn a_real_program_is_read() {
-        let (_, mut contents) = sample();
+        let (_, mut contents) = super::super::contents::tests::sample();
         let own = std::env::current_exe().unwrap();
         contents.programs = vec![File { name: "own".into(), bytes: std::fs::read(own).unwrap() }];
         let linkage = Linkage::of(&contents).unwrap();

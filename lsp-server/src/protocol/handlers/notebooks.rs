@@ -5,21 +5,13 @@ use crate::addresses;
 use crate::session::SessionError;
 use crate::session::notebooks::Cell;
 use tower_lsp::ls_types::{
-    Notebook, NotebookCell, NotebookCellKind, NotebookDocumentCellChange,
-    NotebookDocumentCellChangeStructure, NotebookDocumentSyncOptions,
-    NotebookDocumentSyncRegistrationOptions, NotebookSelector, OneOf, TextDocumentItem, Uri,
+    NotebookCell, NotebookCellKind, NotebookDocumentCellChange,
+    NotebookDocumentCellChangeStructure, TextDocumentItem, Uri,
 };
 
 /// A cell as a session knows it.
 pub fn cell(cell: &NotebookCell) -> Cell {
     Cell { uri: cell.document.to_string(), is_code: cell.kind == NotebookCellKind::CODE }
-}
-
-/// The capability by which a client tells of every notebook, of any type and with all its cells.
-pub fn sync() -> OneOf<NotebookDocumentSyncOptions, NotebookDocumentSyncRegistrationOptions> {
-    let every =
-        NotebookSelector::ByNotebook { notebook: Notebook::String("*".into()), cells: None };
-    OneOf::Left(NotebookDocumentSyncOptions { notebook_selector: vec![every], save: Some(true) })
 }
 
 impl Backend {
