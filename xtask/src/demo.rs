@@ -15,6 +15,8 @@ use std::process::{Command, Stdio};
 
 /// Enough places for a gate that learns and for some updates.
 const DEFAULT_LIMIT: u32 = 280;
+/// The first places, some of which have an offer as a rule.
+const FIRST_PLACES: u32 = 8;
 /// The stream spans more than the eight commits that an interval needs.
 const PLACES_PER_COMMIT: u32 = 20;
 /// The rehearsal ends after this time on any machine. With its last update it stays below ten
@@ -58,7 +60,11 @@ impl Results {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    steps.run("build", &mut workspace.cargo_build())?;
+    // The learner takes a third of the compiler's work, and the first offers need none. The packages
+    // are the same as below, because another selection has other features, which would compile the
+    // dependencies again.
+    let mut first = workspace.cargo_build();
+    steps.run("build: the server", first.args(["--bin", "hone", "--bin", "hone-rehearse"]))?;
 
     // The model stays here for the next demo. Your own Hone is not touched.
     let home = workspace.target.join("demo-home");
@@ -68,12 +74,27 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Command::new(workspace.binary("hone")).env("HONE_HOME", &home).args(["model", "pull"]),
     )?;
 
+    let rehearsal = || {
+        let mut rehearse = Command::new(workspace.binary("hone-rehearse"));
+        rehearse.env("HONE_HOME", &home);
+        match &arguments.repo {
+            Some(repo) => rehearse.arg("--repo").arg(repo),
+            None => rehearse.current_dir(&workspace.root),
+        };
+        rehearse
+    };
+    let places = FIRST_PLACES.to_string();
+    steps.run(
+        "the first offers (dim text)",
+        rehearsal().args(["--limit", &places, "--live", "--arm", ARMS[0]]).stdout(Stdio::null()),
+    )?;
+    steps.run("build: the learner", &mut workspace.cargo_build())?;
+
     let results = Results::of(workspace);
     fs::create_dir_all(&results.folder)
         .with_context(|| format!("cannot create {}", results.folder.display()))?;
-    let mut rehearse = Command::new(workspace.binary("hone-rehearse"));
+    let mut rehearse = rehearsal();
     rehearse
-        .env("HONE_HOME", &home)
         .args(["--limit", &arguments.limit.to_string(), "--live"])
         .args(["--per-commit", &PLACES_PER_COMMIT.to_string()])
         .args(ARMS.iter().flat_map(|arm| ["--arm", arm]))
@@ -84,10 +105,6 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .arg(results.folder.join("report.json"))
         .arg("--svg")
         .arg(results.folder.join("curve.svg"));
-    match &arguments.repo {
-        Some(repo) => rehearse.arg("--repo").arg(repo),
-        None => rehearse.current_dir(&workspace.root),
-    };
     if arguments.keep {
         rehearse.arg("--keep-homes");
     }
