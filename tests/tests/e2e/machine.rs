@@ -298,6 +298,24 @@ fn a_home_that_cannot_be_written_is_named() {
     assert!(error.contains("cannot make this folder"), "{error}");
 }
 
+/// A user's name need not be one word of ASCII. It is in the path of every file that Hone has, and
+/// an editor percent-encodes it in the address of every document.
+#[test]
+fn a_user_whose_name_has_blanks_and_umlauts_is_served_learned_from_and_forgotten() {
+    let user = tempfile::Builder::new().prefix("Jörg Müller ").tempdir().unwrap();
+    let home = Home::with_below(user.path(), Model::Smol, QUICK);
+    let editor = home.editor();
+    tests::buffer::accept_one(&editor, "J%C3%B6rg%20M%C3%BCller/week.rs", WEEK);
+    tests::learn(&editor);
+    assert_eq!(home.status()["adapter"]["active"], 1);
+    let file = "/project/Jörg Müller/week.rs";
+    let answer = home.output(&["forget", "--file", file, "--yes", "--json"]);
+    let forgotten: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!(forgotten["offers"], 1, "{forgotten}");
+    assert_eq!(home.status()["adapter"]["active"], 0, "it learned from that file");
+    assert!(home.output(&["doctor"]).contains("daemon"));
+}
+
 /// A learner that gets no memory costs one update.
 #[test]
 fn a_learner_that_cannot_be_started_for_want_of_memory_costs_one_update() {
