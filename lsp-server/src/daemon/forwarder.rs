@@ -8,20 +8,17 @@ use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Paths;
 use crate::platform::connection::CLOSES_ONE_DIRECTION;
 use crate::protocol::framing::{self, Frame, Frames};
-use crate::protocol::initialize::{self, ClientAbilities};
+use crate::protocol::initialize::early_answer;
 use crate::protocol::lost::{self, Instead};
-use crate::protocol::messages::DidChangeStatus;
 use crate::protocol::outline::Outline;
-use crate::report::status::StatusLine;
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
-use tower_lsp::ls_types::notification::Notification;
 
 /// The number of messages that may be under way. A writer of more waits.
 const QUEUE: usize = 16;
@@ -139,17 +136,12 @@ async fn loaded(home: &Paths, editor: &mut Editor, connection: &mut Connection) 
 async fn answer_handshake(home: &Paths, editor: &mut Editor) {
     let Some(message) = editor.messages.peek().await else { return };
     let Ok(request) = serde_json::from_slice::<Value>(message) else { return };
-    let Some(abilities) = ClientAbilities::of_request(&request) else { return };
     let Ok(config) = Config::load(&home.config_file()) else { return };
-    let result = initialize::result(&abilities, config.indexes_folders());
-    let result = json!(result);
-    let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
-    let params = StatusLine::loading();
-    let status = json!({"jsonrpc": "2.0", "method": DidChangeStatus::METHOD, "params": params});
-    let Ok(places) = editor.answers.reserve_many(2).await else { return };
+    let Some(answer) = early_answer(&request, config.indexes_folders()) else { return };
+    let Ok(places) = editor.answers.reserve_many(answer.messages.len()).await else { return };
     editor.messages.next = None;
-    editor.state.lock().begin(request, &result);
-    for (place, message) in places.zip([answer, status]) {
+    editor.state.lock().begin(request, &answer.result);
+    for (place, message) in places.zip(answer.messages) {
         place.send(message.to_string().into_bytes());
     }
 }
@@ -263,6 +255,7 @@ mod tests {
     use crate::daemon::handshake::{Welcome, write_line};
     use crate::platform::connection;
     use crate::testing::fixtures;
+    use serde_json::json;
     use tokio::net::UnixStream;
 
     /// A daemon that loads its model: the forwarder's connection, and the daemon's end of it.

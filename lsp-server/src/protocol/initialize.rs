@@ -1,11 +1,13 @@
 //! The answer to `initialize`. It depends on what the client can do and on one setting, and on
 //! nothing that is loaded or learned, so that it can be given before the model is in memory.
 
-use super::messages::ACCEPT_COMMAND;
+use super::messages::{ACCEPT_COMMAND, DidChangeStatus};
 use super::{copilot, next_edit};
+use crate::report::status::StatusLine;
 use completion::document::Encoding;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use tower_lsp::ls_types::notification::Notification;
 use tower_lsp::ls_types::{
     ClientCapabilities, ExecuteCommandOptions, InitializeParams, InitializeResult,
     InlineCompletionOptions, Notebook, NotebookDocumentSyncOptions,
@@ -32,7 +34,7 @@ impl ClientAbilities {
     }
 
     /// The abilities in a message, if it is a whole `initialize` request.
-    pub fn of_request(message: &Value) -> Option<ClientAbilities> {
+    fn of_request(message: &Value) -> Option<ClientAbilities> {
         if message["method"] != "initialize" || message["id"].is_null() {
             return None;
         }
@@ -84,6 +86,24 @@ pub fn result(client: &ClientAbilities, indexes_folders: bool) -> InitializeResu
         }),
         ..InitializeResult::default()
     }
+}
+
+/// What a client gets whose daemon still loads the model.
+pub struct EarlyAnswer {
+    /// The result of `initialize`.
+    pub result: Value,
+    /// The answer, and a status line that says what the daemon does.
+    pub messages: [Value; 2],
+}
+
+/// The answer to a message, if that is a whole `initialize` request.
+pub fn early_answer(message: &Value, indexes_folders: bool) -> Option<EarlyAnswer> {
+    let abilities = ClientAbilities::of_request(message)?;
+    let result = json!(result(&abilities, indexes_folders));
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    let (method, params) = (DidChangeStatus::METHOD, StatusLine::loading());
+    let status = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    Some(EarlyAnswer { result, messages: [answer, status] })
 }
 
 /// The capability by which a client tells of every folder that is opened or closed later.
