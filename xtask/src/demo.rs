@@ -60,9 +60,9 @@ impl Results {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let mut steps = Steps::default();
-    // The learner takes a third of the compiler's work, and the first offers need none. The packages
-    // are the same as below, because another selection has other features, which would compile the
-    // dependencies again.
+    // The first offers need no learner, whose libraries take long to compile. The packages are
+    // those of the build below, because another selection has other features, which would compile
+    // the dependencies again.
     let mut first = workspace.cargo_build();
     steps.run("build: the server", first.args(["--bin", "hone", "--bin", "hone-rehearse"]))?;
 

@@ -116,8 +116,8 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
     writing.await.context("the editor's stream broke")?.context("the editor's stream broke")
 }
 
-/// Waits until the daemon has loaded its model. An editor that begins is answered meanwhile, because
-/// it may send nothing else before it has the answer.
+/// Waits until the daemon has loaded its model. An editor that begins is answered meanwhile,
+/// because it may send nothing else before it has the answer.
 async fn loaded(home: &Paths, editor: &mut Editor, connection: &mut Connection) -> Result<Loaded> {
     let loading = connection.loaded(home);
     tokio::pin!(loading);

@@ -67,7 +67,7 @@ pub fn result(client: &ClientAbilities, indexes_folders: bool) -> InitializeResu
         capabilities: ServerCapabilities {
             position_encoding: Some(client.choose_encoding().1),
             // Only for clients that have them: others need not know of it.
-            notebook_document_sync: client.has_notebooks.then(follows_notebooks),
+            notebook_document_sync: client.has_notebooks.then(notebook_sync),
             text_document_sync: Some(TextDocumentSyncCapability::Kind(
                 TextDocumentSyncKind::INCREMENTAL,
             )),
@@ -118,8 +118,7 @@ fn follows_folders() -> WorkspaceServerCapabilities {
 }
 
 /// The capability by which a client tells of every notebook, of any type and with all its cells.
-fn follows_notebooks() -> OneOf<NotebookDocumentSyncOptions, NotebookDocumentSyncRegistrationOptions>
-{
+fn notebook_sync() -> OneOf<NotebookDocumentSyncOptions, NotebookDocumentSyncRegistrationOptions> {
     let every =
         NotebookSelector::ByNotebook { notebook: Notebook::String("*".into()), cells: None };
     OneOf::Left(NotebookDocumentSyncOptions { notebook_selector: vec![every], save: Some(true) })
