@@ -100,9 +100,9 @@ fn a_disk_cache_gives_the_bits_that_were_computed() {
 }
 
 /// Checks the gradient of every matrix of an adapter along random directions of length 1, as
-/// PyTorch's `gradcheck` does in its fast mode. A wrong value shows in all of them: a matrix has a
-/// hundred values, so a tenth of its error is left in the sum. Central differences with a step of
-/// 1e-5 have an error of about 1e-10 for gradients of order 1.
+/// PyTorch's `gradcheck` does in its fast mode. A wrong value shows in all of them: of its error in
+/// a matrix of N values, 1/√N is left. Central differences with a step of 1e-5 have an error of
+/// about 1e-10 for gradients of order 1.
 fn check_gradient(name: &str, model: &Transformer<f64>, batch: &TailBatch, kv: &PromptKv) {
     const STEP: f64 = 1e-5;
     const TOLERANCE: f64 = 1e-8;

@@ -21,10 +21,7 @@ const BINDINGS: &str = "bindings.rs";
 
 pub fn run(workspace: &Workspace) -> Result<()> {
     packages::ensure()?;
-    let mut steps = Steps::default();
-    let result = check(workspace, &mut steps);
-    steps.print();
-    result
+    Steps::with_times(|steps| check(workspace, steps))
 }
 
 fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {

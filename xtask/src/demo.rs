@@ -83,7 +83,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         };
         rehearse
     };
-    let places = FIRST_PLACES.to_string();
+    let places = FIRST_PLACES.min(arguments.limit).to_string();
     steps.run(
         "the first offers (dim text)",
         rehearsal().args(["--limit", &places, "--live", "--arm", ARMS[0]]).stdout(Stdio::null()),

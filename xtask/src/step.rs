@@ -40,6 +40,14 @@ impl fmt::Display for Stopped {
 impl std::error::Error for Stopped {}
 
 impl Steps {
+    /// Runs a sequence, and prints the time of each step, also if one has failed.
+    pub fn with_times(sequence: impl FnOnce(&mut Steps) -> Result<()>) -> Result<()> {
+        let mut steps = Steps::default();
+        let result = sequence(&mut steps);
+        steps.print();
+        result
+    }
+
     /// A sequence for another thread, which runs beside this one.
     pub fn beside(&self) -> Steps {
         Steps { done: self.done.clone(), has_failed: self.has_failed.clone(), is_beside: true }

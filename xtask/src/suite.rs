@@ -45,10 +45,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if !arguments.no_editors {
         packages::ensure_for_editors()?;
     }
-    let mut steps = Steps::default();
-    let result = run_steps(workspace, arguments, &mut steps);
-    steps.print();
-    result
+    Steps::with_times(|steps| run_steps(workspace, arguments, steps))
 }
 
 fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) -> Result<()> {

@@ -47,12 +47,11 @@ const CURVE: Draw = Draw { list: "curve", hunks: "30" };
 const RESULT: Draw = Draw { list: "result", hunks: "120" };
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut steps = Steps::default();
     let lists = fs::read_to_string(workspace.root.join(REPOSITORIES)).context(REPOSITORIES)?;
     let lists: Value = serde_json::from_str(&lists).context(REPOSITORIES)?;
     let work = workspace.root.join(&arguments.work);
     fs::create_dir_all(&work).with_context(|| work.display().to_string())?;
-    bench::build(workspace, &mut steps)?;
+    let mut steps = bench::build(workspace)?;
     let model = bench::pull(workspace, &mut steps, None)?;
     let run = Training { workspace, work, model };
     let learned = run.episodes(&mut steps, &lists, &LEARNED)?;

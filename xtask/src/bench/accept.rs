@@ -1,8 +1,6 @@
 //! `cargo xtask bench accept`: the time to the next offer after one was accepted.
 
 use super::serve::TYPED;
-use crate::packages;
-use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -35,9 +33,7 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    packages::ensure()?;
-    let mut steps = Steps::default();
-    super::build(workspace, &mut steps)?;
+    let mut steps = super::build(workspace)?;
     super::pull(workspace, &mut steps, Some(&arguments.model))?;
     let mut measured = json!({ "read_ms": arguments.read_ms });
     for (side, _, ahead) in SIDES {

@@ -1,7 +1,5 @@
 //! `cargo xtask bench beside`: how much slower completions are while the learner works.
 
-use crate::packages;
-use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -26,9 +24,7 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    packages::ensure()?;
-    let mut steps = Steps::default();
-    super::build(workspace, &mut steps)?;
+    let mut steps = super::build(workspace)?;
     super::pull(workspace, &mut steps, None)?;
 
     eprintln!("── typing {TYPED}, {} round(s) of each kind", arguments.rounds);

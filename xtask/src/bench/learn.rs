@@ -2,7 +2,6 @@
 
 use super::median;
 use super::peer::Peer;
-use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -62,9 +61,7 @@ struct Measured {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    packages::ensure()?;
-    let mut steps = Steps::default();
-    super::build(workspace, &mut steps)?;
+    let mut steps = super::build(workspace)?;
     let python = python(workspace, &mut steps)?;
     let folder = workspace.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;

@@ -12,6 +12,7 @@ mod start;
 mod sweep;
 
 use crate::mirror;
+use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
@@ -88,10 +89,14 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     }
 }
 
-/// Builds the programs and the examples. The whole workspace is built, because another
-/// selection of packages has other features, which would compile every dependency again.
-pub fn build(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
-    steps.run("build", workspace.cargo_build().args(["--bins", "--examples"]))
+/// Builds the programs and the examples; answers the steps so far. The whole workspace is built,
+/// because another selection of packages has other features, which would compile every dependency
+/// again.
+pub fn build(workspace: &Workspace) -> Result<Steps> {
+    packages::ensure()?;
+    let mut steps = Steps::default();
+    steps.run("build", workspace.cargo_build().args(["--bins", "--examples"]))?;
+    Ok(steps)
 }
 
 /// Fetches a model, or the default one; answers its file.

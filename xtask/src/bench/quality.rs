@@ -1,7 +1,5 @@
 //! `cargo xtask bench quality`: how often a missing line of HumanEval is completed correctly.
 
-use crate::packages;
-use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -44,9 +42,7 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    packages::ensure()?;
-    let mut steps = Steps::default();
-    super::build(workspace, &mut steps)?;
+    let mut steps = super::build(workspace)?;
     for model in &arguments.model {
         super::pull(workspace, &mut steps, Some(model))?;
     }

@@ -1,8 +1,6 @@
 //! `cargo xtask bench serve`: a completion at every keystroke, by Hone and by a llama-server on
 //! the same model, or by another Hone.
 
-use crate::packages;
-use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -55,9 +53,7 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    packages::ensure()?;
-    let mut steps = Steps::default();
-    super::build(workspace, &mut steps)?;
+    let mut steps = super::build(workspace)?;
     let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,7 +1,5 @@
 //! `cargo xtask bench start`: the time from the start of `hone lsp` to the answer to `initialize`.
 
-use crate::packages;
-use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -19,17 +17,16 @@ fn initialize() -> String {
 #[derive(Args)]
 pub struct Arguments {
     /// How often `hone lsp` is started without a daemon, and as often with one
-    #[arg(long, default_value_t = 9)]
-    rounds: usize,
-    /// Print a JSON object instead of the table
+    #[arg(long, default_value_t = 9, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    packages::ensure()?;
-    let mut steps = Steps::default();
-    super::build(workspace, &mut steps)?;
+    let mut steps = super::build(workspace)?;
     super::pull(workspace, &mut steps, None)?;
     let hone = |command: &str| {
         let mut hone = Command::new(workspace.binary("hone"));

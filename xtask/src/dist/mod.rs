@@ -84,10 +84,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if arguments.collect {
         return collect::run(&workspace.root, &out, arguments.partial);
     }
-    let mut steps = Steps::default();
-    let result = make_all(workspace, arguments, &out, &mut steps);
-    steps.print();
-    result
+    Steps::with_times(|steps| make_all(workspace, arguments, &out, steps))
 }
 
 fn make_all(
