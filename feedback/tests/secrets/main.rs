@@ -5,4 +5,3 @@ mod corpus;
 mod draw;
 mod ordinary;
 mod own_windows;
-mod speed;

@@ -14,7 +14,7 @@ pub const MATCH_BYTES_MAX: usize = 512;
 
 /// The places of a gram that one search looks at. If a gram has more, an earlier one is tried,
 /// which finds long matches only.
-const PLACES_MAX: usize = 1024;
+pub(crate) const PLACES_MAX: usize = 1024;
 
 /// How many tokens before the cursor another gram is tried.
 const TOKENS_BACK_MAX: usize = 32;
@@ -23,7 +23,7 @@ const TOKENS_BACK_MAX: usize = 32;
 const OWN_BYTES_MAX: usize = 64 * 1024;
 
 /// The places of the document itself that are looked at, the nearest first.
-const OWN_PLACES_MAX: usize = 256;
+pub(crate) const OWN_PLACES_MAX: usize = 256;
 
 #[derive(Clone, Copy)]
 pub struct Query<'a> {

@@ -1,11 +1,11 @@
 use crate::compare::{is_blank, is_word_byte, solid_bytes};
+use crate::find::{OWN_PLACES_MAX, PLACES_MAX};
 use crate::index::{TEXT_BYTES_MAX, TYPED_BYTES_MAX, TYPED_MAX};
 use crate::tokens::tokens;
 use crate::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 fn memory(files: &[(&str, &str)]) -> Memory {
     let mut memory = Memory::default();
@@ -265,18 +265,17 @@ fn input_that_no_person_wrote_is_bounded() {
         ("lock", (0..20_000).map(|n| format!("\"pkg{n}\" = \"{n}.0.{n}\",\n")).collect()),
         ("brackets", "[".repeat(1_000_000)),
     ];
-    let started = Instant::now();
     for (name, text) in &files {
         memory.put(name, text.as_str().into()).unwrap();
     }
     assert!(memory.put("huge", "1234567890".repeat(500_000).into()).is_err());
-    assert!(started.elapsed().as_secs() < 10);
     assert!(memory.stats().index_bytes < 4 << 20, "{:?}", memory.stats());
-    let started = Instant::now();
     for (_, text) in &files {
         let before = &text[..text.len() / 2 + 7];
         let after = &text[before.len()..];
-        memory.find(&Query { file: "here", before, after, ..Query::default() });
+        let matches = memory.find(&Query { file: "here", before, after, ..Query::default() });
+        for found in matches {
+            assert!(found.places <= PLACES_MAX + OWN_PLACES_MAX, "{} {}", found.file, found.places);
+        }
     }
-    assert!(started.elapsed().as_secs() < 2);
 }

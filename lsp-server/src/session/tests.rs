@@ -251,7 +251,7 @@ async fn prepares_after(
     fails: Option<fn() -> EngineError>,
     end: impl AsyncFnOnce(Arc<Session>),
 ) -> bool {
-    const SOON: Duration = Duration::from_secs(2);
+    const PATIENCE: Duration = Duration::from_secs(60);
     let prepared = Arc::new(AtomicUsize::new(0));
     let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes };
     let generate = Box::new(move |scripted: &mut ScriptedEngine, request: &_, abort: &_| {
@@ -263,7 +263,7 @@ async fn prepares_after(
     end(session.clone()).await;
     session.focus(URI, CURSOR).unwrap();
     let began = Instant::now();
-    while prepared.load(Ordering::Relaxed) == 0 && began.elapsed() < SOON {
+    while prepared.load(Ordering::Relaxed) == 0 && began.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     prepared.load(Ordering::Relaxed) > 0

@@ -224,14 +224,13 @@ fn a_disk_that_does_not_answer_is_told_and_holds_nobody_up() {
         let waiting = open.clone();
         scope.spawn(move || waiting.0.ask_disk(|| ends.recv()));
         tree.eventually("it is told", |tree| tree.state() == FolderState::Stalled);
-        let started = Instant::now();
         let text = Rope::from_str(&sings("canary_b"));
         tree.workspaces.edited(&tree.at("a.rs"), "rust", &text);
         assert!(tree.finds("canary_a"));
         let names = vec![tree.at("a.rs")];
         tree.workspaces.forget(&Scope::File { names }).unwrap();
         assert!(!tree.finds("canary_a"));
-        assert!(started.elapsed() < Duration::from_secs(1));
+        // Had one of them waited for the disk, the test would not get here.
         drop(hangs);
     });
 }

@@ -1,11 +1,7 @@
 //! Completions can be paused, as learning can: in every editor at once, and for later daemons too.
 
-use std::time::{Duration, Instant};
 use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK};
-
-/// An answer within this time cannot have been computed.
-const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[test]
 fn paused_completions_are_empty_at_once_unless_they_are_invoked() {
@@ -15,9 +11,9 @@ fn paused_completions_are_empty_at_once_unless_they_are_invoked() {
     let said = home.output(&["pause", "completions"]);
     assert_eq!(said, "completions are paused; those that you invoke are still answered\n");
     let buffer = Buffer::open(&editor, "b.rs", WEEK);
-    let asked = Instant::now();
     assert_eq!(buffer.complete(), None);
-    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+    let said = home.output(&["why"]);
+    assert!(said.contains("b.rs:1  Completions are switched off."), "{said}");
     assert!(!buffer.ask().is_empty(), "an invoked completion is answered");
     assert_eq!(home.status()["completions_paused"], true);
     assert_eq!(
