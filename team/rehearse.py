@@ -3,8 +3,8 @@
 Each member is an author of one repository. Their commits are typed into a daemon of their own by
 `hone rehearse`, which stops after every so many places. Then a round is run: a SuperLink, one
 SuperNode for each member, and the package `team`. When all rounds are done, authors who had no part
-in them type their commits with the team's adapter. Everybody's commits are typed into a second
-daemon too, which stays with the base model.
+in them type their commits with the team's adapter. Everybody's commits are typed into a daemon with
+the base model before.
 
     python rehearse.py --hone ../target/release/hone --model MODEL.gguf --repo REPO \\
         --since 2025-06-01 --member 'Ada L' --member 'Grace H' --newcomer 'Alan T' --work FOLDER
@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,15 +29,17 @@ from tests.relay import Relay
 
 TEAM = Path(__file__).parent
 # A member learns for the team alone: no update of a private part comes before this many labels. A
-# version serves as soon as it has passed the checks, and every offer is shown. `hone rehearse` puts
-# an arm beside it that stays with the base model.
-ARM = (
+# version serves as soon as it has passed the checks, and every offer is shown.
+TEAM_ARM = (
     "team=everything,gate.enabled=false,learning.trial=false,learning.batch_episodes=4096,"
     "team.minimum_members=2"
 )
+# The base model to the end. The team's arm reuses the prompts that it has computed.
+BASE_ARM = "frozen=frozen"
 # Places of one commit.
 PER_COMMIT = 8
 ROUND_SECONDS = 3600
+POLL_SECONDS = 0.5
 
 
 def main() -> None:
@@ -55,6 +58,9 @@ def main() -> None:
     parser.add_argument("--newcomer", action="append", default=[], help="an author's name")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--every", type=int, default=16, help="places of a member in a round")
+    parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE",
+                        help="a setting of every daemon, such as model.threads=1, without which "
+                             "each of them takes all cores")
     parser.add_argument("--work", type=Path, required=True, help="an empty folder")
     arguments = parser.parse_args()
     if arguments.every < PER_COMMIT:
@@ -114,7 +120,10 @@ class Rehearsal:
             # The team's adapter comes after the first file.
             newcomer = self.rehearse(name, author, arguments.newcomer_places, 1)
             while newcomer.poll() is None and not (self.work / f"{name}.up").exists():
-                self.flower(rounds=0)
+                if (self.work / f"{name}.1").exists():
+                    self.flower(rounds=0)
+                else:
+                    time.sleep(POLL_SECONDS)
             finish([newcomer])
             self.end_nodes()
 
@@ -128,13 +137,19 @@ class Rehearsal:
         (self.work / f"{name}.port").write_text(str(self.relays[name].port))
         arguments = self.arguments
         template = ["--template", arguments.template] if arguments.template else []
-        arm = f"{ARM},model.name={arguments.name}" if arguments.name else ARM
+        settings = [*arguments.setting]
+        if arguments.name:
+            settings.append(f"model.name={arguments.name}")
+        arms = [",".join([arm, *settings]) for arm in (BASE_ARM, TEAM_ARM)]
+        typed = self.work / f"{name}.typed"
         return self.start(name, [
             str(arguments.hone), "rehearse", "--hone", str(arguments.hone.resolve()),
             "--model", str(arguments.model.resolve()), "--repo", str(arguments.repo),
             "--author", author, "--since", arguments.since, "--limit", str(places),
-            "--per-commit", str(PER_COMMIT), "--arm", arm, *template, "--every", str(every),
-            "--run", str(visit), "--report", str(self.work / f"{name}.json"),
+            "--per-commit", str(PER_COMMIT), "--arm", arms[0], "--arm", arms[1], *template,
+            "--every", str(every), "--run", str(visit),
+            "--work", str(typed), "--keep-prompts", "--save-every", str(places),
+            "--report", str(self.work / f"{name}.json"),
         ])
 
     def round(self, number: int) -> None:
@@ -185,6 +200,9 @@ class Rehearsal:
         self.end_nodes()
         for relay in self.relays.values():
             relay.close()
+        # The prompts take gigabytes.
+        for prompts in self.work.glob("*.typed"):
+            shutil.rmtree(prompts, ignore_errors=True)
 
     def end_nodes(self) -> None:
         for file in self.work.glob("*.pid"):
@@ -210,7 +228,7 @@ def wait(reached) -> None:
     while not reached():
         if time.monotonic() > until:
             raise SystemExit("a member did not come to the end of its places")
-        time.sleep(0.5)
+        time.sleep(POLL_SECONDS)
 
 
 def visit(work: Path, name: str) -> None:

@@ -64,9 +64,9 @@ Columns of --table:
   p50, p95   time from request to answer, as the editor sees it
   adapter    the version that served the last request; base is the plain model
 
-One or two arms run side by side, so that their latencies compare. More arms run
-one after the other and reuse the prompts that an earlier arm has computed, so
-that their latencies do not compare. The command fails if the daemon has labels
+One or two arms run side by side, so that their latencies compare. More arms, and
+two with --keep-prompts, run one after the other and reuse the prompts that an
+earlier arm has computed, so that their latencies do not compare. The command fails if the daemon has labels
 that the developer did not give.")]
 pub struct Arguments {
     /// The git repository to rehearse on; several make one report
@@ -125,7 +125,8 @@ pub struct Arguments {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub every: Option<u64>,
     /// Leave the computed prompts in the --work folder for later arms: some 10 MB
-    /// for each place, at most 16 GiB, until you remove DIR/prompts
+    /// for each place, at most 16 GiB, until you remove DIR/prompts. Two arms then
+    /// share them and run one after the other
     #[arg(long, requires = "work")]
     pub keep_prompts: bool,
     /// Decides where the developer pauses and how offers are rejected

@@ -113,10 +113,10 @@ impl<'a> Setup<'a> {
     }
 
     /// One or two arms run side by side, so that their latencies compare. More arms run one after
-    /// the other.
+    /// the other, and so do two that share their prompts.
     fn groups(&self) -> Vec<&[ArmSpec]> {
         match self.specs.len() {
-            1 | 2 => vec![&self.specs],
+            1 | 2 if !self.arguments.keep_prompts => vec![&self.specs],
             _ => self.specs.chunks(1).collect(),
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Setup<'a> {
     ) -> Result<RunResult> {
         let groups = self.groups();
         let prompt_cache = match groups.len() {
-            1 => None,
+            1 if !self.arguments.keep_prompts => None,
             _ => Some(PromptCache::new(self.arguments, &self.identity(repo, &self.specs)?)?),
         };
         let (mut results, count) = (Vec::new(), groups.len());
