@@ -10,7 +10,8 @@
 //! own, and adds in a fixed order.
 
 use crate::kernels::quant_blocks::Format;
-use crate::kernels::tile::{AlignedVec, LINE, TileRows, dot_products, row_sums, stride};
+use crate::kernels::strips::Strips;
+use crate::kernels::tile::{AlignedVec, TileRows, row_sums, stride};
 use crate::kernels::weight_bytes::WeightBytes;
 use crate::kernels::{matrix, with_values};
 use candle_core::{Result, Tensor, bail};
@@ -35,10 +36,6 @@ const BACK_DEPTH: usize = 128;
 /// The rows of W that belong to a task of the backward product. The sums of the tasks are
 /// added in the order of the rows.
 const BACK_ROWS: usize = 1024;
-
-/// From this many rows of x on it is faster to transpose a tile of W first. A dot product
-/// ends with a sum across a vector, which takes as long as some dozens of products.
-const MANY_ROWS: usize = 64;
 
 // Tiles consist of whole blocks of every format.
 const _: () = assert!(DEPTH.is_multiple_of(256) && COLUMN_TILE.is_multiple_of(256));
@@ -108,17 +105,18 @@ impl QuantisedMatrix {
 
     /// x · Wᵀ: `n × width` → `n × rows`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = AlignedRows::of(x, self.width)?;
+        let count = rows_of(x, self.width)?;
+        let x = with_values(&x.contiguous()?, |x| Strips::of(x, count, self.width))?;
         let tiles = spans(self.rows, ROW_TILE);
         let parts = tiles
             .par_iter()
             .with_max_len(1)
             .map(|rows| {
-                let (weight, x, rows) = (self, x.rows(), rows.clone());
+                let (weight, x, rows) = (self, &x, rows.clone());
                 Arch::new().dispatch(ForwardTile { weight, x, rows })
             })
             .collect();
-        assemble(vec![parts], ROW_TILE, x.count, self.rows)
+        assemble(vec![parts], ROW_TILE, count, self.rows)
     }
 
     /// The gradient with respect to x, dy · W: `n × rows` → `n × width`.
@@ -173,6 +171,15 @@ fn assemble(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) 
     matrix(y, rows, width)
 }
 
+/// The number of rows of a tensor, whose width is checked.
+fn rows_of(x: &Tensor, expected: usize) -> Result<usize> {
+    let (rows, width) = x.dims2()?;
+    if width != expected {
+        bail!("a row of {width} values, {expected} were expected");
+    }
+    Ok(rows)
+}
+
 /// A copy of the rows of a tensor, in which each row begins at a cache line.
 struct AlignedRows {
     values: AlignedVec,
@@ -183,10 +190,7 @@ struct AlignedRows {
 
 impl AlignedRows {
     fn of(x: &Tensor, expected: usize) -> Result<AlignedRows> {
-        let (count, width) = x.dims2()?;
-        if width != expected {
-            bail!("a row of {width} values, {expected} were expected");
-        }
+        let (count, width) = (rows_of(x, expected)?, expected);
         let stride = stride(width);
         let mut values = AlignedVec::zeros(count * stride);
         with_values(&x.contiguous()?, |x: &[f32]| {
@@ -207,7 +211,7 @@ impl AlignedRows {
 /// rows of W.
 struct ForwardTile<'a> {
     weight: &'a QuantisedMatrix,
-    x: TileRows<'a>,
+    x: &'a Strips,
     rows: Range<usize>,
 }
 
@@ -218,10 +222,10 @@ impl WithSimd for ForwardTile<'_> {
     fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
         let ForwardTile { weight, x, rows } = self;
         let (width, count) = (weight.width, rows.len());
-        let mut y = vec![0.0; x.count * count];
         let stride = stride(DEPTH.min(width));
         let mut tile = AlignedVec::zeros(count * stride);
-        let mut transposed = AlignedVec::zeros(BACK_DEPTH * ROW_TILE);
+        // W·xᵀ, strip after strip.
+        let mut sums = vec![0.0; count * x.padded()];
         for from in (0..width).step_by(DEPTH) {
             let columns = from..width.min(from + DEPTH);
             let depth = columns.len();
@@ -229,39 +233,18 @@ impl WithSimd for ForwardTile<'_> {
                 weight.format.dequantise(weight.part(row, &columns), &mut values[..depth]);
             }
             let w = TileRows { values: tile.slice(), count, stride, depth };
-            let x = x.part(from, depth);
-            if x.count >= MANY_ROWS {
-                transposed_sums(simd, x, w, transposed.slice_mut(), &mut y);
-            } else {
-                dot_products(simd, x, w, &mut y);
+            for (x, sums) in x.parts(from, depth).zip(sums.chunks_mut(count * x.strip())) {
+                row_sums(simd, w, x, sums);
+            }
+        }
+        let mut y = vec![0.0; x.count() * count];
+        for (y, sums) in y.chunks_mut(x.strip() * count).zip(sums.chunks(x.strip() * count)) {
+            let side_by_side = sums.len() / count;
+            for (j, sums) in sums.chunks(side_by_side).enumerate() {
+                y[j..].iter_mut().step_by(count).zip(sums).for_each(|(y, sum)| *y = *sum);
             }
         }
         y
-    }
-}
-
-/// y += x · wᵀ, where w is transposed first so that the result is a sum of its rows.
-#[inline(always)]
-fn transposed_sums<S: Simd>(
-    simd: S,
-    x: TileRows,
-    w: TileRows,
-    transposed: &mut [f32],
-    y: &mut [f32],
-) {
-    let count = w.count;
-    for from in (0..w.depth).step_by(BACK_DEPTH) {
-        let depth = BACK_DEPTH.min(w.depth - from);
-        for at in (0..depth).step_by(LINE) {
-            for j in 0..count {
-                let values = &w.row(j)[from + at..from + depth.min(at + LINE)];
-                for (k, value) in values.iter().enumerate() {
-                    transposed[(at + k) * count + j] = *value;
-                }
-            }
-        }
-        let tile = TileRows { values: transposed, count: depth, stride: count, depth: count };
-        row_sums(simd, x.part(from, depth), tile, y);
     }
 }
 
@@ -341,7 +324,7 @@ mod tests {
             let weight = QuantisedMatrix::new(format, bytes, rows, width).unwrap();
             let dense = matrix(weight.dequantised(0..rows), rows, width).unwrap();
             let scale = dense.abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
-            for n in [1, 7, 24] {
+            for n in [1, 7, 24, 71] {
                 let x = random(&mut rng, n, width);
                 let expected = x.matmul(&dense.t().unwrap()).unwrap();
                 let off = largest_difference(&weight.forward(&x).unwrap(), &expected);

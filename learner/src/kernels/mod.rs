@@ -14,6 +14,7 @@ pub mod matmul;
 pub mod norm;
 pub mod quant_blocks;
 pub mod rope;
+pub mod strips;
 pub mod tile;
 pub mod weight_bytes;
 

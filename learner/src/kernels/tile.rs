@@ -71,126 +71,60 @@ impl<'a> TileRows<'a> {
     }
 }
 
-/// `y[i][j] += x[i] · w[j]`, with M × N sums in registers.
-#[inline(always)]
-fn dots<S: Simd, const M: usize, const N: usize>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
-    let (n, count) = (x.count, w.count);
-    for i in (0..n).step_by(M) {
-        for j in (0..count).step_by(N) {
-            let sums = dot_block::<S, M, N>(simd, x.block(i), w.block(j));
-            for (k, sums) in sums.iter().enumerate().take(n - i) {
-                let y = &mut y[(i + k) * count + j..(i + k + 1) * count];
-                y.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum);
-            }
-        }
-    }
-}
-
-/// The dot products of M rows with N rows.
-#[inline(always)]
-fn dot_block<S: Simd, const M: usize, const N: usize>(
-    simd: S,
-    x: [&[f32]; M],
-    w: [&[f32]; N],
-) -> [[f32; N]; M] {
-    let length = x[0].len() / S::F32_LANES;
-    let mut x_head = [&[] as &[S::f32s]; M];
-    let mut w_head = [&[] as &[S::f32s]; N];
-    for i in 0..M {
-        x_head[i] = &S::as_simd_f32s(x[i]).0[..length];
-    }
-    for j in 0..N {
-        w_head[j] = &S::as_simd_f32s(w[j]).0[..length];
-    }
-    let mut sums = [[simd.splat_f32s(0.0); N]; M];
-    for at in 0..length {
-        let mut w = [simd.splat_f32s(0.0); N];
-        for j in 0..N {
-            w[j] = w_head[j][at];
-        }
-        for i in 0..M {
-            let x = x_head[i][at];
-            for j in 0..N {
-                sums[i][j] = simd.mul_add_e_f32s(x, w[j], sums[i][j]);
-            }
-        }
-    }
-    let mut total = [[0.0; N]; M];
-    for i in 0..M {
-        for j in 0..N {
-            let from = length * S::F32_LANES;
-            let rest = x[i][from..].iter().zip(&w[j][from..]).map(|(x, w)| x * w).sum::<f32>();
-            total[i][j] = simd.reduce_sum_f32s(sums[i][j]) + rest;
-        }
-    }
-    total
-}
-
-/// y += x · wᵀ by dot products, with as many sums as the registers hold.
-#[inline(always)]
-pub fn dot_products<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
-    if S::REGISTER_COUNT >= 32 {
-        dots::<S, 6, 4>(simd, x, w, y);
-    } else {
-        dots::<S, 3, 4>(simd, x, w, y);
-    }
-}
-
 /// y += x · w by sums of the rows of w, with as many sums as the registers hold.
 #[inline(always)]
 pub fn row_sums<S: Simd>(simd: S, x: TileRows, w: TileRows, y: &mut [f32]) {
+    let mut done = 0;
     if S::REGISTER_COUNT >= 32 {
-        sums::<S, 6, 4>(simd, x, w, y, 0);
-    } else {
-        sums::<S, 6, 2>(simd, x, w, y, 0);
+        done = sums::<S, 6, 4>(simd, x, w, y, done);
+    }
+    done = sums::<S, 6, 2>(simd, x, w, y, done);
+    done = sums::<S, 6, 1>(simd, x, w, y, done);
+    let count = w.depth;
+    if done == count {
+        return;
+    }
+    // The last columns do not fill a vector. F32, F16 and BF16 matrices can have any width.
+    for (i, y) in y.chunks_exact_mut(count).enumerate() {
+        for (k, x) in x.row(i).iter().enumerate() {
+            y[done..].iter_mut().zip(&w.row(k)[done..]).for_each(|(y, w)| *y += x * w);
+        }
     }
 }
 
-/// `dx[i] += Σₖ dy[i][k] · w[k]` for the columns from `from` on, with M rows by N vectors of
-/// the result in registers.
+/// `y[i] += Σₖ x[i][k] · w[k]` for the columns from `from` on that fill N vectors, with M rows by
+/// N vectors of the result in registers. Returns the first column that is left.
 #[inline(always)]
 fn sums<S: Simd, const M: usize, const N: usize>(
     simd: S,
-    dy: TileRows,
+    x: TileRows,
     w: TileRows,
-    dx: &mut [f32],
+    y: &mut [f32],
     from: usize,
-) {
-    let (n, count) = (dy.count, w.depth);
+) -> usize {
+    let (n, count) = (x.count, w.depth);
     let span = N * S::F32_LANES;
     let whole = from + (count - from) / span * span;
     for column in (from..whole).step_by(span) {
         for i in (0..n).step_by(M) {
-            let dys = dy.block::<M>(i);
+            let xs = x.block::<M>(i);
             let mut sums = [[simd.splat_f32s(0.0); N]; M];
-            #[allow(clippy::needless_range_loop, reason = "k counts rows of w and columns of dy")]
+            #[allow(clippy::needless_range_loop, reason = "k counts rows of w and columns of x")]
             for k in 0..w.count {
                 let w = S::as_simd_f32s(&w.row(k)[column..column + span]).0;
                 for i in 0..M {
-                    let dy = simd.splat_f32s(dys[i][k]);
+                    let x = simd.splat_f32s(xs[i][k]);
                     for j in 0..N {
-                        sums[i][j] = simd.mul_add_e_f32s(dy, w[j], sums[i][j]);
+                        sums[i][j] = simd.mul_add_e_f32s(x, w[j], sums[i][j]);
                     }
                 }
             }
             for (k, sums) in sums.iter().enumerate().take(n - i) {
-                let dx = &mut dx[(i + k) * count + column..][..span];
-                let dx = S::as_mut_simd_f32s(dx).0;
-                dx.iter_mut().zip(sums).for_each(|(dx, sum)| *dx = simd.add_f32s(*dx, *sum));
+                let y = &mut y[(i + k) * count + column..][..span];
+                let y = S::as_mut_simd_f32s(y).0;
+                y.iter_mut().zip(sums).for_each(|(y, sum)| *y = simd.add_f32s(*y, *sum));
             }
         }
     }
-    if whole == count {
-        return;
-    }
-    if N > 1 {
-        return sums::<S, M, 1>(simd, dy, w, dx, whole);
-    }
-    // The last columns do not fill a vector. F32, F16 and BF16 matrices can have any width.
-    for (i, dx) in dx.chunks_exact_mut(count).enumerate() {
-        let dy = dy.row(i);
-        for (k, dy) in dy.iter().enumerate() {
-            dx[whole..].iter_mut().zip(&w.row(k)[whole..]).for_each(|(dx, w)| *dx += dy * w);
-        }
-    }
+    whole
 }
