@@ -1,13 +1,10 @@
 //! Prompts that show other code, with the real small model: they are computed in advance with it
 //! and without it, so that a request waits for neither.
 
-mod small_model;
-
+use crate::{generate, load, request};
 use completion::prompt::{Excerpt, FimPrompt, PromptContext};
-use completion::stop_rule::StopRule;
 use engine::llama::LlamaEngine;
 use engine::{Engine, Generated, Request};
-use feedback::event::Sampling;
 use models::fim::{FileTexts, FimKind, FimTemplate};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,31 +37,14 @@ fn prompt(document: &str, other_code: &str) -> FimPrompt {
         changes: vec![],
         path: format!("{document}.rs"),
     };
-    FimPrompt {
-        context: Some(Arc::new(context)),
-        prefix: lines(document),
-        typed: String::new(),
-        line: "let ".into(),
-        healing: String::new(),
-        suffix: String::new(),
-    }
+    let context = Some(Arc::new(context));
+    FimPrompt { context, ..crate::prompt(&lines(document), "let ") }
 }
 
 /// The answer to somebody who waits for other code no longer than for nothing.
 fn ask(engine: &mut LlamaEngine, prompt: &FimPrompt) -> Generated {
-    let request = Request {
-        prompt: prompt.clone(),
-        adapter: 0,
-        sampling: Sampling::GREEDY,
-        stop_rule: StopRule::LINE,
-        max_tokens: 4,
-        budget: Duration::from_secs(300),
-        min_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::ZERO,
-        draft: None,
-    };
-    engine.generate(&request, &AtomicBool::default()).unwrap()
+    let asked = Request { context_wait: Duration::ZERO, ..request(prompt.clone()) };
+    generate(engine, &asked)
 }
 
 fn warm(engine: &mut LlamaEngine, prompt: &FimPrompt) {
@@ -73,7 +53,7 @@ fn warm(engine: &mut LlamaEngine, prompt: &FimPrompt) {
 
 #[test]
 fn a_prompt_is_computed_with_its_other_code_and_without() {
-    let mut engine = small_model::load(&SEVERAL_FILES);
+    let mut engine = load(&SEVERAL_FILES);
     warm(&mut engine, &prompt("here", "library"));
     let whole = ask(&mut engine, &prompt("here", "library"));
     assert!(!whole.without_context);
@@ -85,7 +65,7 @@ fn a_prompt_is_computed_with_its_other_code_and_without() {
 
 #[test]
 fn other_code_that_is_chosen_again_takes_no_room_from_another_document() {
-    let mut engine = small_model::load(&SEVERAL_FILES);
+    let mut engine = load(&SEVERAL_FILES);
     warm(&mut engine, &prompt("there", "library"));
     for other_code in ["one", "two", "three", "four"] {
         warm(&mut engine, &prompt("here", other_code));

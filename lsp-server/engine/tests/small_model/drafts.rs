@@ -2,16 +2,13 @@
 //! behind healed text, with and without an adapter, whether the draft fits, fits at first, or is
 //! wrong.
 
-mod small_model;
-
+use crate::{load, prompt};
 use completion::prompt::FimPrompt;
-use completion::stop_rule::StopRule;
 use engine::llama::LlamaEngine;
 use engine::{Answer, Draft, Engine, Generated, Request};
-use feedback::event::{AdapterVersion, Sampling};
+use feedback::event::AdapterVersion;
 use models::adapter::{LoraAdapter, LoraPair};
 use models::fim::template;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What stands before the cursor: the line, and what healing has cut of it.
@@ -54,44 +51,27 @@ fn engine() -> LlamaEngine {
         pairs: vec![query],
     };
     adapter.write(&file).unwrap();
-    let mut engine = small_model::load(template("prefix-only").unwrap());
+    let mut engine = load(template("prefix-only").unwrap());
     engine.load_adapter(1, &file, &[]).unwrap();
     engine
 }
 
 fn request(place: usize, adapter: AdapterVersion, draft: Option<(&str, bool)>) -> Request {
     let (prefix, line, healing) = PLACES[place];
-    Request {
-        prompt: FimPrompt {
-            context: None,
-            prefix: prefix.into(),
-            typed: String::new(),
-            line: line.into(),
-            healing: healing.into(),
-            suffix: String::new(),
-        },
-        adapter,
-        sampling: Sampling::GREEDY,
-        stop_rule: StopRule::LINE,
-        max_tokens: 12,
-        budget: Duration::from_secs(300),
-        min_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::MAX,
-        draft: draft.map(|(text, is_scored)| Draft {
-            text: text.into(),
-            is_scored,
-            is_certain: false,
-            wait: Duration::MAX,
-        }),
-    }
+    let draft = draft.map(|(text, is_scored)| Draft {
+        text: text.into(),
+        is_scored,
+        is_certain: false,
+        wait: Duration::MAX,
+    });
+    let prompt = FimPrompt { healing: healing.into(), ..prompt(prefix, line) };
+    Request { adapter, max_tokens: 12, draft, ..crate::request(prompt) }
 }
 
-/// What an engine says that has just been loaded, so that nothing is known from before.
+/// The answer, and the passes that it took.
 fn generate(engine: &mut LlamaEngine, request: &Request) -> (Generated, u64) {
     let passes = engine.passes();
-    let generated = engine.generate(request, &AtomicBool::default()).unwrap();
-    (generated, engine.passes() - passes)
+    (crate::generate(engine, request), engine.passes() - passes)
 }
 
 /// Answers a prompt that has nothing in common with the places, so that the next request computes

@@ -1,45 +1,18 @@
 //! What the engine has computed of a prompt can be taken out of it for the learner.
 
-mod small_model;
-
-use completion::prompt::FimPrompt;
-use completion::stop_rule::StopRule;
-use engine::{Engine, Request};
-use feedback::event::Sampling;
+use crate::{generate, load, prompt, request};
+use engine::Engine;
 use models::fim::template;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// SmolLM2-135M has three heads of keys and values, of 64 numbers each.
 const LAYERS: usize = 30;
 const KV_WIDTH: usize = 192;
 
-fn request(prefix: &str) -> Request {
-    Request {
-        prompt: FimPrompt {
-            context: None,
-            prefix: prefix.into(),
-            typed: String::new(),
-            line: "    return".into(),
-            healing: String::new(),
-            suffix: String::new(),
-        },
-        adapter: 0,
-        sampling: Sampling::GREEDY,
-        stop_rule: StopRule::LINE,
-        max_tokens: 4,
-        budget: Duration::from_secs(300),
-        min_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::MAX,
-        draft: None,
-    }
-}
-
 #[test]
 fn a_prompt_is_given_while_the_engine_holds_it() {
-    let mut engine = small_model::load(template("prefix-only").unwrap());
-    let generated = engine.generate(&request("def add(a, b):\n"), &AtomicBool::default()).unwrap();
+    let mut engine = load(template("prefix-only").unwrap());
+    let asked = request(prompt("def add(a, b):\n", "    return"));
+    let generated = generate(&mut engine, &asked);
     let base = &generated.prompt[..generated.adapter_from];
     let rows = engine.prompt_kv(base).expect("the engine holds the prompt of its last answer");
 

@@ -1,0 +1,74 @@
+//! The engine with the real small model.
+
+mod drafts;
+mod handed;
+mod other_code;
+mod two_texts;
+
+use completion::prompt::FimPrompt;
+use completion::stop_rule::StopRule;
+use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
+use engine::speed::PromptSpeed;
+use engine::{Engine, Generated, Request};
+use feedback::event::Sampling;
+use models::fim::FimTemplate;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+fn file() -> PathBuf {
+    let folder = std::env::var_os("HONE_TEST_MODELS").map(PathBuf::from);
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-home/models");
+    let file = folder.unwrap_or(default).join("SmolLM2-135M-Instruct.Q4_1.gguf");
+    assert!(file.exists(), "{} is needed; run `cargo xtask test`", file.display());
+    file
+}
+
+/// An engine that reads prompts of up to 512 tokens on one thread.
+fn load(template: &'static FimTemplate) -> LlamaEngine {
+    let config = LlamaConfig {
+        path: file(),
+        template,
+        threads: 1,
+        adapts_threads: false,
+        gpu_layers: Some(0),
+        prompt_tokens: 512,
+        micro_batch: None,
+        records_experts: true,
+        loaded: LoadedModel::default(),
+        speed: PromptSpeed::default(),
+    };
+    LlamaEngine::load(&config).unwrap()
+}
+
+/// A prompt of one document, without other code, at the end of a line.
+fn prompt(prefix: &str, line: &str) -> FimPrompt {
+    FimPrompt {
+        context: None,
+        prefix: prefix.into(),
+        typed: String::new(),
+        line: line.into(),
+        healing: String::new(),
+        suffix: String::new(),
+    }
+}
+
+/// Asks the plain model for a few tokens of a line, and waits for whatever the prompt shows.
+fn request(prompt: FimPrompt) -> Request {
+    Request {
+        prompt,
+        adapter: 0,
+        sampling: Sampling::GREEDY,
+        stop_rule: StopRule::LINE,
+        max_tokens: 4,
+        budget: Duration::from_secs(300),
+        min_probability: 0.0,
+        alternatives: 0,
+        context_wait: Duration::MAX,
+        draft: None,
+    }
+}
+
+fn generate(engine: &mut LlamaEngine, request: &Request) -> Generated {
+    engine.generate(request, &AtomicBool::default()).unwrap()
+}
