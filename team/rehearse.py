@@ -9,8 +9,9 @@ the base model before.
     python rehearse.py --hone ../target/release/hone --model MODEL.gguf --repo REPO \\
         --since 2025-06-01 --member 'Ada L' --member 'Grace H' --newcomer 'Alan T' --work FOLDER
 
-The reports of `hone rehearse` lie in the folder afterwards, and `rounds.json` with each round's
-seconds and the bytes that each member sent and received.
+At the end a table says how many characters were completed with the team's adapter and with the base
+model. The reports of `hone rehearse` lie in the folder afterwards, and `rounds.json` with each
+round's seconds and the bytes that each member sent and received.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import sys
 import time
 from pathlib import Path
 
+from rehearsed import commits, table
 from tests.flower import free_port
 from tests.relay import Relay
 
@@ -115,17 +117,42 @@ class Rehearsal:
             self.round(number)
         finish(members)
         self.end_nodes()
-        for number, author in enumerate(arguments.newcomer):
-            name = f"newcomer{number}"
-            # The team's adapter comes after the first file.
-            newcomer = self.rehearse(name, author, arguments.newcomer_places, 1)
-            while newcomer.poll() is None and not (self.work / f"{name}.up").exists():
-                if (self.work / f"{name}.1").exists():
-                    self.flower(rounds=0)
-                else:
-                    time.sleep(POLL_SECONDS)
-            finish([newcomer])
-            self.end_nodes()
+        self.newcomers()
+        print(self.table())
+
+    def newcomers(self) -> None:
+        """Types the commits of those who joined no round. The newest version comes after the first
+        file."""
+        newcomers = {
+            f"newcomer{number}": self.rehearse(
+                f"newcomer{number}", author, self.arguments.newcomer_places, 1
+            )
+            for number, author in enumerate(self.arguments.newcomer)
+        }
+        while any(process.poll() is None for process in newcomers.values()):
+            waiting = [name for name in newcomers if self.waits_for_version(name)]
+            if waiting:
+                self.flower(rounds=0)
+            else:
+                time.sleep(POLL_SECONDS)
+        finish(list(newcomers.values()))
+        self.end_nodes()
+
+    def waits_for_version(self, name: str) -> bool:
+        """Whether a newcomer has typed the first file, and has no version yet."""
+        return (self.work / f"{name}.1").exists() and not (self.work / f"{name}.up").exists()
+
+    def table(self) -> str:
+        """Of a member, the last half of the commits counts, and of a newcomer all."""
+        def of(kind: str, authors: list[str], from_share: float) -> dict:
+            reports = [self.work / f"{kind}{number}.json" for number in range(len(authors))]
+            return {author: commits(file, from_share) for author, file in zip(authors, reports)}
+
+        arguments = self.arguments
+        return table({
+            "members": of("member", arguments.member, 0.5),
+            "newcomers": of("newcomer", arguments.newcomer, 0.0),
+        })
 
     def rehearse(self, name: str, author: str, places: int, every: int) -> subprocess.Popen:
         """Types an author's commits, and visits this file between them."""
@@ -244,7 +271,7 @@ def visit(work: Path, name: str) -> None:
     if name.startswith("member"):
         wait((work / f"go.{number}").exists)
     else:
-        wait(lambda: version() > 0)
+        wait(has_received)
         (work / f"{name}.up").touch()
 
 
@@ -265,9 +292,11 @@ def join(work: Path, name: str) -> None:
     (work / f"{name}.pid").write_text(str(node.pid))
 
 
-def version() -> int:
+def has_received() -> bool:
+    """Whether a version has come and was checked, so that it serves or is refused."""
     status = [os.environ["HONE_BIN"], "team", "status", "--json"]
-    return json.loads(subprocess.run(status, check=True, capture_output=True).stdout)["version"]
+    told = subprocess.run(status, check=True, capture_output=True).stdout
+    return json.loads(told)["received"] is not None
 
 
 if __name__ == "__main__":
