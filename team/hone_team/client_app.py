@@ -20,9 +20,14 @@ def _minimum() -> int:
     return int(_hone.status()["minimum_members"])
 
 
+def _has_enough(status: dict) -> bool:
+    """Whether a contribution finds enough labels. An older Hone does not say, and is asked."""
+    return "labels" not in status or (status["labels"] or 0) >= status["labels_min"]
+
+
 @app.query()
 def query(message: Message, context: Context) -> Message:
-    """Which version is here. Nothing of what was learned."""
+    """Which version is here, and whether there is enough to contribute."""
     status = _hone.status()
     if status["address"] is None:
         raise HoneRefused("this machine is in no team")
@@ -34,6 +39,7 @@ def query(message: Message, context: Context) -> Message:
             "numbers": status["numbers"],
             "version": status["version"],
             "core": status["core"],
+            "contributes": _has_enough(status),
         }
     )
     return Message(RecordDict({protocol.STATE: state}), reply_to=message)

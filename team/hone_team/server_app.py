@@ -122,7 +122,13 @@ def run_round(
     if len(ready) < settings.minimum:
         log(WARNING, "%s members are up to date; no round", len(ready))
         return versions
-    strategy = secure_sum(grid, context, ready, versions, settings)
+    # A member who gives up in the middle of a round may end it for all, and is not asked.
+    learned = [node for node in ready if states[node].get("contributes", True)]
+    log(INFO, "%s of %s members have enough labels to contribute", len(learned), len(ready))
+    if len(learned) < settings.minimum:
+        log(WARNING, "%s are the minimum; version %s stays", settings.minimum, versions.version)
+        return versions
+    strategy = secure_sum(grid, context, learned, versions, settings)
     if strategy.total is None or strategy.count < settings.minimum:
         log(WARNING, "too few contributions; version %s stays", versions.version)
         return versions

@@ -18,8 +18,15 @@ NUMBERS = 512
 class FakeHone:
     """What `hone team` answers, for a member that learns `learned` in every round."""
 
-    def __init__(self, learned: np.ndarray | None, minimum: int = 3, noise: float = 0.0) -> None:
+    def __init__(
+        self,
+        learned: np.ndarray | None,
+        minimum: int = 3,
+        noise: float = 0.0,
+        labels: int | None = 20,
+    ) -> None:
         self.learned = learned
+        self.labels = labels
         self.minimum = minimum
         self.noise = noise
         self.frame = FRAME
@@ -35,6 +42,8 @@ class FakeHone:
             "numbers": NUMBERS,
             "version": self.version,
             "core": self.core,
+            "labels": self.labels,
+            "labels_min": 8,
             "minimum_members": self.minimum,
             "noise": self.noise,
             "delta": 1e-5,

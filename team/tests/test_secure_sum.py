@@ -74,7 +74,7 @@ class SecureSums(unittest.TestCase):
         # Nothing else is in any reply: keys, shares of secrets, and which version is there.
         keys = {Key.PUBLIC_KEY_1, Key.PUBLIC_KEY_2, Key.DESTINATION_LIST, Key.CIPHERTEXT_LIST}
         shares = {Key.NODE_ID_LIST, Key.SHARE_LIST, Key.MASKED_PARAMETERS}
-        state = {"frame", "numbers", "version", "core", "code", "message"}
+        state = {"frame", "numbers", "version", "core", "contributes", "code", "message"}
         for reply in grid.replies:
             self.assertFalse([each for each in reply.content.array_records.values() if each])
             for record in reply.content.config_records.values():
@@ -91,6 +91,19 @@ class SecureSums(unittest.TestCase):
         mean = sum(hone.learned.astype(float) for hone in hones[:4]) / 4
         self.assertEqual(versions.rounds[0]["members"], 4)
         self.assertLessEqual(np.abs(versions.core(1) - mean).max(), 0.5)
+
+    def test_members_without_enough_labels_do_not_end_the_round_for_the_others(self):
+        busy = [FakeHone(self.learned(), labels=8) for _ in range(3)]
+        idle = [FakeHone(self.learned(), labels=labels) for labels in (7, 0, None, 3, 1)]
+        versions = self.round(LocalGrid(busy + idle))
+        mean = sum(hone.learned.astype(float) for hone in busy) / 3
+        self.assertEqual(versions.rounds[0]["members"], 3)
+        self.assertLessEqual(np.abs(versions.core(1) - mean).max(), 0.5)
+        self.assertEqual([hone.asked for hone in idle], [[]] * 5)
+        # They get the version all the same, and with too few others there is no round.
+        grid = LocalGrid(busy[:2] + idle)
+        self.assertEqual(self.round(grid, versions).version, 1)
+        self.assertEqual([hone.version for hone in idle], [1] * 5)
 
     def test_fewer_than_the_minimum_are_refused_by_coordinator_and_members(self):
         few = [FakeHone(self.learned(), minimum=2) for _ in range(2)]

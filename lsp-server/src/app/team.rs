@@ -4,7 +4,8 @@
 use crate::adapters::registry::{Candidate, Entry, Registry, TEAM_JOB};
 use crate::adapters::team::{Contributed, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
-use crate::learning::contribution::{Learned, Request};
+use crate::config::TeamConfig;
+use crate::learning::contribution::{EPISODES_MAX, Learned, Request};
 use crate::learning::trial_runner;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result, ensure};
@@ -47,6 +48,10 @@ struct HeadChanged;
 
 /// How far a received norm may be above its limit because of rounding.
 const NORM_SLACK: f64 = 1.01;
+
+/// How far the norm of noise may be above its expected value. Its deviation is a third of a percent
+/// with as many numbers as the default model has.
+const NOISE_SLACK: f64 = 1.05;
 
 /// What a member sends of what it learned, as the package `team` gets it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -149,6 +154,15 @@ impl App {
         Ok(message)
     }
 
+    /// How many labels the next contribution would learn from.
+    pub async fn labels_for_team(&self) -> Result<usize> {
+        let (_, core) = self.frame_and_core().await?;
+        let files = self.team_files();
+        let ledger = tokio::task::spawn_blocking(move || files.ledger()).await??;
+        let contributed = ledger.taken_up(core.version);
+        Ok(self.services.recorder.recent(EPISODES_MAX, &contributed).episodes.len())
+    }
+
     /// Takes a version of the shared part from the message in this file. It is kept for the next
     /// contribution, and serves once it has passed what every candidate must pass.
     pub async fn receive(&self, message: PathBuf) -> Result<Received> {
@@ -160,15 +174,13 @@ impl App {
         let (frame, before) = self.frame_and_core().await?;
         let files = self.team_files();
         let at_ms = self.services.clock.unix_ms();
-        let max_norm = settings.max_norm;
         let received = tokio::task::spawn_blocking(move || -> Result<Option<Core>> {
             let message = read_message(&message)?;
             let core = follow(&frame, &before, &message)?;
             if core == before {
                 return Ok(None);
             }
-            // Each version is the one before plus a mean of contributions.
-            let limit = core.version as f64 * max_norm * NORM_SLACK;
+            let limit = norm_limit(&settings, core.version, core.numbers().len());
             ensure!(
                 core.norm() <= limit,
                 "version {} has the norm {:.2}; {limit:.2} is the most that so many rounds give",
@@ -264,6 +276,13 @@ impl App {
         };
         tokio::task::spawn_blocking(read).await?
     }
+}
+
+/// The largest norm that a version can have. Each is the one before plus a mean of contributions, of
+/// which noise may be the larger part: it has as many dimensions as there are numbers.
+fn norm_limit(team: &TeamConfig, version: u64, numbers: usize) -> f64 {
+    let noise = team.noise * (numbers as f64).sqrt() / team.minimum_members as f64;
+    version as f64 * team.max_norm * (NORM_SLACK + NOISE_SLACK * noise)
 }
 
 fn frame(model: &ServedModel) -> Result<Frame> {

@@ -9,6 +9,7 @@ use crate::cli::settings::Configured;
 use crate::config::TeamConfig;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
+use crate::learning::contribution::EPISODES_MIN;
 use crate::paths::Paths;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
@@ -78,7 +79,7 @@ pub async fn run(home: &Paths, command: TeamCommand) -> Result<()> {
     match command {
         TeamCommand::Join { address, certificate } => join(home, &address, certificate).await,
         TeamCommand::Leave => leave(home).await,
-        TeamCommand::Status { json } => status(home, json),
+        TeamCommand::Status { json } => status(home, json).await,
         TeamCommand::Contribute { json, members, epsilon } => {
             contribute(home, json, members, epsilon).await
         }
@@ -192,7 +193,7 @@ fn told(received: &Received) -> String {
     }
 }
 
-fn status(home: &Paths, as_json: bool) -> Result<()> {
+async fn status(home: &Paths, as_json: bool) -> Result<()> {
     let configured = Configured::noted(home);
     let team = &configured.config.team;
     let files = TeamFiles::beside(&home.adapters());
@@ -205,6 +206,7 @@ fn status(home: &Paths, as_json: bool) -> Result<()> {
         .and_then(|path| Frame::of(&Gguf::open(&path).ok()?, &manifest.sha256).ok());
     let core = frame.as_ref().map(|frame| files.core(frame)).transpose()?;
     let serves = serves_shared(home, &manifest.sha256);
+    let labels = labels(home).await;
     if as_json {
         let object = json!({
             "format": TEAM_FORMAT,
@@ -218,6 +220,8 @@ fn status(home: &Paths, as_json: bool) -> Result<()> {
             "delta": team.delta,
             "mechanisms": ledger.mechanisms,
             "contributions": ledger.count(),
+            "labels": labels,
+            "labels_min": EPISODES_MIN,
             "frame": frame.as_ref().map(|frame| hex(&frame.sha256())),
             "numbers": frame.as_ref().map(Frame::numbers),
             "version": core.as_ref().map(|core| core.version),
@@ -233,6 +237,10 @@ fn status(home: &Paths, as_json: bool) -> Result<()> {
         None => say!("team       none; `hone team join` joins one")?,
     }
     say!("sent       {} contribution(s)", ledger.count())?;
+    match labels {
+        Some(labels) => say!("waiting    {labels} label(s); a contribution takes {EPISODES_MIN}")?,
+        None => say!("waiting    not known, because no daemon runs; an editor starts it")?,
+    }
     say!("privacy    {}", privacy(team, ledger.epsilon))?;
     let version = core.map_or(0, |core: Core| core.version);
     match &ledger.received {
@@ -241,6 +249,12 @@ fn status(home: &Paths, as_json: bool) -> Result<()> {
     }
     say!("serves     {}", if serves { "with the team's part" } else { "without the team's part" })?;
     Ok(())
+}
+
+/// How many labels the next contribution would learn from; `None` without a daemon that knows.
+async fn labels(home: &Paths) -> Option<usize> {
+    let answer = client::question::<Result<usize, String>>(home, Command::LabelsForTeam).await;
+    answer.ok()??.ok()
 }
 
 fn privacy(team: &TeamConfig, epsilon: Option<f64>) -> String {

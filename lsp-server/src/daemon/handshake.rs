@@ -61,6 +61,9 @@ pub enum Command {
     /// Learns for the team, for a round with this many members; ε in thousandths. One line of
     /// `Result<ContributionMessage, String>` follows.
     Contribute { members: usize, epsilon_parts: Option<u64> },
+    /// How many labels wait that no contribution has learned from; one line of `Result<usize,
+    /// String>` follows.
+    LabelsForTeam,
     /// Takes a version of the team's adapter from this file; one line of `Result<Received,
     /// String>` follows.
     Receive { message: PathBuf },
@@ -176,6 +179,7 @@ mod tests {
             Command::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
             Command::Forget { scope: Scope::All, plan: true },
             Command::Contribute { members: 3, epsilon_parts: Some(1_500) },
+            Command::LabelsForTeam,
             Command::Receive { message: "/m".into() },
         ] {
             let hello = Hello::new(command);

@@ -228,6 +228,9 @@ async fn connection(
             let epsilon = epsilon_parts.map(|parts| parts as f64 / 1000.0);
             write_line(&mut write, &sendable(app.contribute(members, epsilon).await)).await?;
         }
+        Command::LabelsForTeam => {
+            write_line(&mut write, &sendable(app.labels_for_team().await)).await?;
+        }
         Command::Receive { message } => {
             write_line(&mut write, &sendable(app.receive(message).await)).await?;
         }

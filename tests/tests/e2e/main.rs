@@ -40,6 +40,7 @@ mod settings;
 mod snooze;
 mod story;
 mod survival;
+mod team;
 mod trial;
 mod upgrade;
 mod why;

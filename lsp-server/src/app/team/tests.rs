@@ -86,6 +86,22 @@ fn what_does_not_fit_is_refused_with_its_reason() {
     assert!(refused(&disordered).contains("version"), "{}", refused(&disordered));
 }
 
+/// Three members contribute nothing but their noise, which is far above the norm of what is learned.
+#[test]
+fn a_version_may_be_as_large_as_its_noise_and_no_larger() {
+    const NUMBERS: usize = 43_008;
+    let mut random = rand::rng();
+    for noise in [0.0, 2.0] {
+        let team = TeamConfig { noise, minimum_members: 3, max_norm: 0.1, ..TeamConfig::default() };
+        let share = noise * team.max_norm / 3f64.sqrt();
+        let mean = |random: &mut _| (0..3).map(|_| share * normal(random)).sum::<f64>() / 3.0;
+        let squares: f64 = (0..NUMBERS).map(|_| mean(&mut random).powi(2)).sum();
+        let learned = squares.sqrt() + team.max_norm;
+        assert!(learned <= norm_limit(&team, 1, NUMBERS), "{noise}");
+        assert!(1.1 * learned > norm_limit(&team, 1, NUMBERS), "{noise}: the limit is close");
+    }
+}
+
 #[test]
 fn the_noise_is_normal() {
     let mut random = rand::rng();
