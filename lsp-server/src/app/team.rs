@@ -278,8 +278,8 @@ impl App {
     }
 }
 
-/// The largest norm that a version can have. Each is the one before plus a mean of contributions, of
-/// which noise may be the larger part: it has as many dimensions as there are numbers.
+/// The largest norm that a version can have. Each is the one before plus a mean of contributions,
+/// of which noise may be the larger part: it has as many dimensions as there are numbers.
 fn norm_limit(team: &TeamConfig, version: u64, numbers: usize) -> f64 {
     let noise = team.noise * (numbers as f64).sqrt() / team.minimum_members as f64;
     version as f64 * team.max_norm * (NORM_SLACK + NOISE_SLACK * noise)

@@ -66,8 +66,8 @@ Columns of --table:
 
 One or two arms run side by side, so that their latencies compare. More arms, and
 two with --keep-prompts, run one after the other and reuse the prompts that an
-earlier arm has computed, so that their latencies do not compare. The command fails if the daemon has labels
-that the developer did not give.")]
+earlier arm has computed, so that their latencies do not compare. The command
+fails if the daemon has labels that the developer did not give.")]
 pub struct Arguments {
     /// The git repository to rehearse on; several make one report
     #[arg(long, default_value = ".", value_name = "DIR")]

@@ -86,7 +86,7 @@ fn what_does_not_fit_is_refused_with_its_reason() {
     assert!(refused(&disordered).contains("version"), "{}", refused(&disordered));
 }
 
-/// Three members contribute nothing but their noise, which is far above the norm of what is learned.
+/// The noise of three members is far above the norm of what they have learned.
 #[test]
 fn a_version_may_be_as_large_as_its_noise_and_no_larger() {
     const NUMBERS: usize = 43_008;
