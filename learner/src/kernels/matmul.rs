@@ -233,12 +233,14 @@ impl WithSimd for ForwardTile<'_> {
                 weight.format.dequantise(weight.part(row, &columns), &mut values[..depth]);
             }
             let w = TileRows { values: tile.slice(), count, stride, depth };
-            for (x, sums) in x.parts(from, depth).zip(sums.chunks_mut(count * x.strip())) {
+            for (x, sums) in x.parts(from, depth).zip(sums.chunks_mut(count * x.strip_rows())) {
                 row_sums(simd, w, x, sums);
             }
         }
         let mut y = vec![0.0; x.count() * count];
-        for (y, sums) in y.chunks_mut(x.strip() * count).zip(sums.chunks(x.strip() * count)) {
+        for (y, sums) in
+            y.chunks_mut(x.strip_rows() * count).zip(sums.chunks(x.strip_rows() * count))
+        {
             let side_by_side = sums.len() / count;
             for (j, sums) in sums.chunks(side_by_side).enumerate() {
                 y[j..].iter_mut().step_by(count).zip(sums).for_each(|(y, sum)| *y = *sum);

@@ -3,6 +3,9 @@
 use crate::kernels::tile::{AlignedVec, TileRows};
 use pulp::{Arch, Simd, WithSimd};
 
+/// The vectors of a strip. With six rows of W, as many sums stay in the registers of AVX2.
+const STRIP_VECTORS: usize = 2;
+
 /// Rows that lie side by side: value k of all rows of a strip, then value k + 1 of all. A vector
 /// then holds what belongs to as many rows, and a product needs no sum across a vector. A strip has
 /// two vectors' rows. The last one may have one vector's, and zeros where rows are missing.
@@ -21,7 +24,7 @@ impl Strips {
 
     fn with_lanes(rows: &[f32], count: usize, width: usize, lanes: usize) -> Strips {
         let mut values = AlignedVec::zeros(count.next_multiple_of(lanes) * width);
-        let strip_values = 2 * lanes * width;
+        let strip_values = STRIP_VECTORS * lanes * width;
         let whole = &mut values.slice_mut()[..count.next_multiple_of(lanes) * width];
         for (strip, rows) in whole.chunks_mut(strip_values).zip(rows.chunks(strip_values)) {
             let side_by_side = strip.len() / width;
@@ -43,15 +46,15 @@ impl Strips {
     }
 
     /// The number of rows of a whole strip.
-    pub fn strip(&self) -> usize {
-        2 * self.lanes
+    pub fn strip_rows(&self) -> usize {
+        STRIP_VECTORS * self.lanes
     }
 
     /// `depth` values of all rows, from value `from` on. A part belongs to a strip, and each of its
     /// rows has one value of every row of the strip.
     pub fn parts(&self, from: usize, depth: usize) -> impl Iterator<Item = TileRows<'_>> {
         let whole = &self.values.slice()[..self.padded() * self.width];
-        whole.chunks(self.strip() * self.width).map(move |strip| {
+        whole.chunks(self.strip_rows() * self.width).map(move |strip| {
             let rows = strip.len() / self.width;
             let values = &strip[from * rows..][..depth * rows];
             TileRows { values, count: depth, stride: rows, depth: rows }
@@ -80,7 +83,7 @@ mod tests {
         let (count, width) = (13, 5);
         let rows: Vec<f32> = (1..=count * width).map(|value| value as f32).collect();
         let strips = Strips::with_lanes(&rows, count, width, 4);
-        assert_eq!((strips.count(), strips.padded(), strips.strip()), (13, 16, 8));
+        assert_eq!((strips.count(), strips.padded(), strips.strip_rows()), (13, 16, 8));
         let (from, depth) = (2, 3);
         let parts: Vec<TileRows> = strips.parts(from, depth).collect();
         assert_eq!(parts.iter().map(|part| part.depth).collect::<Vec<_>>(), [8, 8]);

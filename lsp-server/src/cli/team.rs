@@ -239,7 +239,7 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
     say!("sent       {} contribution(s)", ledger.count())?;
     match labels {
         Some(labels) => say!("waiting    {labels} label(s); a contribution takes {EPISODES_MIN}")?,
-        None => say!("waiting    not known, because no daemon runs; an editor starts it")?,
+        None => say!("waiting    not known, because no daemon answers; an editor starts one")?,
     }
     say!("privacy    {}", privacy(team, ledger.epsilon))?;
     let version = core.map_or(0, |core: Core| core.version);
