@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const POLL_MS = 50;
+export const POLL_MS = 50;
 
 /**
  * A batch is larger than all stories make labels, so that an update begins only when a story asks

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How many lines of a failed step's output its error repeats.
+const LAST_LINES: usize = 120;
+
 /// A sequence of steps. Sequences made by [`Steps::beside`] share their times, and none of
 /// them begins another step after one has failed.
 #[derive(Default)]
@@ -57,12 +60,20 @@ impl Steps {
     pub fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
         let program = command.get_program().to_string_lossy().into_owned();
         self.timed(name, |is_beside| {
-            let status = if is_beside { run_quietly(name, command) } else { command.status() };
-            let status: ExitStatus = status.with_context(|| format!("cannot start {program}"))?;
-            if !status.success() {
-                bail!("{status}");
+            let ran = if is_beside {
+                run_quietly(name, command)
+            } else {
+                command.status().map(|status| (status, String::new()))
+            };
+            let (status, output) = ran.with_context(|| format!("cannot start {program}"))?;
+            if status.success() {
+                return Ok(());
             }
-            Ok(())
+            // Where a log is cut, its end is what is left of it.
+            match last_lines(&output) {
+                "" => bail!("{status}"),
+                end => bail!("{status}\nThe end of what it printed:\n{end}"),
+            }
         })
     }
 
@@ -106,8 +117,15 @@ pub fn both(one: Result<()>, other: Result<()>) -> Result<()> {
     }
 }
 
-/// Runs the command and prints in one piece what it has printed.
-fn run_quietly(name: &str, command: &mut Command) -> std::io::Result<ExitStatus> {
+/// The last [`LAST_LINES`] lines of a text.
+fn last_lines(text: &str) -> &str {
+    let text = text.trim_end();
+    let begin = text.rmatch_indices('\n').nth(LAST_LINES - 1).map_or(0, |(at, _)| at + 1);
+    &text[begin..]
+}
+
+/// Runs the command, prints in one piece what it has printed, and answers that.
+fn run_quietly(name: &str, command: &mut Command) -> std::io::Result<(ExitStatus, String)> {
     // A file and no pipe: what the command leaves running would keep a pipe open.
     let path = output_file();
     let mut output = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -123,7 +141,7 @@ fn run_quietly(name: &str, command: &mut Command) -> std::io::Result<ExitStatus>
     output.read_to_end(&mut bytes)?;
     let (time, text) = (begun.elapsed().as_secs_f64(), String::from_utf8_lossy(&bytes));
     eprint!("── {name} (beside the others, {time:.1} s)\n{text}");
-    Ok(status)
+    Ok((status, text.into_owned()))
 }
 
 fn output_file() -> PathBuf {
@@ -154,6 +172,9 @@ mod tests {
         assert!(error.to_string().contains("`broken`"), "{error}");
         assert_eq!(names(&steps), ["fine", "broken"]);
         let mut steps = Steps::default();
+        let error = Steps::default().beside().run("broken", &mut cargo("no-such-command"));
+        let error = format!("{:#}", error.unwrap_err());
+        assert!(error.contains("no such command: `no-such-command`"), "{error}");
         let error = steps.run("absent", &mut Command::new("/no/such/program")).unwrap_err();
         assert!(format!("{error:#}").contains("/no/such/program"), "{error:#}");
     }
@@ -169,6 +190,16 @@ mod tests {
         assert_eq!(names(&steps), ["quiet", "broken"]);
         let told = both(stopped, failed).unwrap_err();
         assert!(told.to_string().contains("`broken`"), "{told}");
+    }
+
+    #[test]
+    fn the_last_lines_of_a_long_text_are_kept_whole() {
+        assert_eq!(last_lines(""), "");
+        assert_eq!(last_lines("one\ntwo\n"), "one\ntwo");
+        let long: String = (0..LAST_LINES + 2).map(|at| format!("line {at}\n")).collect();
+        let last = last_lines(&long);
+        assert!(last.starts_with("line 2\n"), "{last}");
+        assert_eq!(last.lines().count(), LAST_LINES);
     }
 
     /// A server that a step leaves behind holds the step's output open.

@@ -60,6 +60,8 @@ pub struct Decided {
 struct Live {
     offer: Offer,
     served_at_ms: u64,
+    /// When the user last went on with it, or else when it was served.
+    waits_since_ms: u64,
     /// The client confirmed that it was shown.
     shown: bool,
     /// Characters of the offer that stand in the document by now.
@@ -95,6 +97,7 @@ impl Live {
         Live {
             offer,
             served_at_ms: now_ms,
+            waits_since_ms: now_ms,
             shown: false,
             progress: 0,
             accepted_utf16: 0,
@@ -368,6 +371,9 @@ impl Tracker {
         }
         match answer.current_mut().step(edit) {
             step @ (Step::Along | Step::Elsewhere) => {
+                if step == Step::Along {
+                    answer.current_mut().waits_since_ms = now_ms;
+                }
                 answer.others().for_each(|(_, live)| live.diverged = live.step(edit) != step);
                 vec![]
             }
@@ -417,7 +423,8 @@ impl Tracker {
         let first_time = !std::mem::replace(&mut live.shown, true);
         let turned = self.live.as_ref().map(|answer| answer.current) != before;
         if let Some(answer) = self.live.as_mut().filter(|_| turned) {
-            answer.current_mut().served_at_ms = now_ms;
+            let live = answer.current_mut();
+            (live.served_at_ms, live.waits_since_ms) = (now_ms, now_ms);
         }
         if first_time { vec![EventKind::Shown { id: id.to_owned() }] } else { vec![] }
     }
@@ -464,9 +471,9 @@ impl Tracker {
         }
     }
 
-    /// Time passed.
+    /// Time passed. Who types along, or takes word after word, has not turned the offer down.
     pub fn tick(&mut self, now_ms: u64) -> Vec<EventKind> {
-        let since = self.live.as_ref().map(|answer| answer.current().served_at_ms);
+        let since = self.live.as_ref().map(|answer| answer.current().waits_since_ms);
         let expired = since.is_some_and(|since| now_ms.saturating_sub(since) >= REJECT_TIMEOUT_MS);
         if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
     }

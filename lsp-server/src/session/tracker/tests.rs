@@ -174,6 +174,20 @@ fn ten_seconds_without_an_answer_is_a_reject() {
     assert_eq!(late, outcome(Outcome::Accepted, Evidence::Command), "it still stood there");
 }
 
+/// A slow typist, and who takes a long offer word by word, need more than ten seconds for all of it.
+#[test]
+fn each_step_along_the_offer_begins_the_ten_seconds_again() {
+    let mut tracker = offered();
+    assert_eq!(tracker.edit(URI, &insert(10, "p"), REJECT_TIMEOUT_MS - 1), vec![]);
+    let again = 2 * REJECT_TIMEOUT_MS - 2;
+    assert_eq!(tracker.tick(again), vec![]);
+    let backspace = Edit { start: 10, removed: 1, inserted: String::new() };
+    assert_eq!(tracker.edit(URI, &backspace, again), vec![]);
+    assert_eq!(tracker.tick(again + REJECT_TIMEOUT_MS - 1), vec![]);
+    let events = tracker.tick(again + REJECT_TIMEOUT_MS);
+    assert_eq!(events, outcome(Outcome::RejectedTimeout, Evidence::Clock));
+}
+
 #[test]
 fn escape_is_kept_apart() {
     let mut tracker = offered();
