@@ -174,7 +174,7 @@ fn ten_seconds_without_an_answer_is_a_reject() {
     assert_eq!(late, outcome(Outcome::Accepted, Evidence::Command), "it still stood there");
 }
 
-/// A slow typist, and who takes a long offer word by word, need more than ten seconds for all of it.
+/// A slow typist needs more than ten seconds for a long offer, as does who takes it word by word.
 #[test]
 fn each_step_along_the_offer_begins_the_ten_seconds_again() {
     let mut tracker = offered();
