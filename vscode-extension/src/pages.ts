@@ -1,11 +1,10 @@
 // The pages that have a tab of their own: the learning report and the doctor.
 
-import { lstatSync } from 'node:fs';
 import * as vscode from 'vscode';
-import { checks, doctorPage, type Findings } from './core/doctor';
+import { checks, doctorPage, type DoctorReport, type Findings } from './core/doctor';
 import { History } from './core/history';
 import { escape, page } from './core/html';
-import { ask, run } from './core/program';
+import { ANSWER_LIMIT_MS, ask, run } from './core/program';
 import type { Provider } from './provider';
 import type { Status } from './core/protocol';
 import { reportPage } from './core/report';
@@ -82,40 +81,27 @@ export class Pages implements vscode.Disposable {
             enabled: isEnabled(),
             proposedApi: provider.proposedApi,
         };
-        if (located.path === undefined) {
-            return {
-                ...window,
-                version: undefined,
-                status: undefined,
-                model: undefined,
-                socketMode: undefined,
-            };
-        }
         const { path } = located;
-        const [version, status, model] = await Promise.all([
+        if (path === undefined) return { ...window, version: undefined, machine: undefined };
+        const [version, machine] = await Promise.all([
             ask(path, ['--version']).catch(() => undefined),
-            readStatus(path).catch(problemOf),
-            ask(path, ['model', 'path']).then((printed) => ({ path: printed.trim() }), problemOf),
+            askDoctor(path).catch((error: Error) => ({ problem: error.message })),
         ]);
-        return {
-            ...window,
-            version,
-            status,
-            model,
-            socketMode: 'problem' in status ? undefined : socketMode(status),
-        };
+        return { ...window, version, machine };
     }
+}
+
+/** `hone doctor` fails if something is wrong, after it has said what. */
+async function askDoctor(path: string): Promise<DoctorReport> {
+    const printed: string[] = [];
+    const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
+    const ended = run(path, ['doctor', '--json'], (line) => void printed.push(line), { signal });
+    await ended.catch((error: Error) => {
+        if (printed.length === 0) throw error;
+    });
+    return JSON.parse(printed.join('\n')) as DoctorReport;
 }
 
 async function readStatus(path: string): Promise<Status> {
     return JSON.parse(await ask(path, ['status', '--json'])) as Status;
-}
-
-function problemOf(error: Error): { problem: string } {
-    return { problem: error.message };
-}
-
-function socketMode({ paths }: Status): number | undefined {
-    const found = lstatSync(paths.socket, { throwIfNoEntry: false });
-    return found?.isSocket() ? found.mode : undefined;
 }

@@ -7,12 +7,7 @@ import { learnerLine, reportPage, acceptedOfJudged } from '../src/core/report';
 
 const STATUS: Status = {
     version: '0.1.0',
-    paths: {
-        home: '/home/ada/hone',
-        config: '/home/ada/hone/config.toml',
-        socket: '/home/ada/hone/run/hone.sock',
-        log: '/home/ada/hone/logs/daemon.log',
-    },
+    paths: { log: '/home/ada/hone/logs/daemon.log' },
     daemon: { pid: 7, uptime_s: 60, sessions: 2 },
     model: { name: 'qwen<script>', path: '/home/ada/hone/models/qwen.gguf', backend: 'cpu' },
     adapter: { active: 1, updated_at: 5 },
@@ -88,9 +83,13 @@ test('without labels there is nothing to plot, and the page says so', () => {
 const HEALTHY: Findings = {
     located: { path: '/usr/bin/hone', source: 'PATH' },
     version: 'hone 0.1.0\n',
-    status: STATUS,
-    model: { path: '/home/ada/hone/models/qwen.gguf' },
-    socketMode: 0o140600,
+    machine: {
+        checks: [
+            { name: 'program', state: 'note', found: 'not on PATH', fix: 'add its folder' },
+            { name: 'socket', state: 'good', found: 'private to you' },
+            { name: 'GPU', state: 'good', found: 'none is used' },
+        ],
+    },
     server: { kind: 'running' },
     inlineSuggest: true,
     enabled: true,
@@ -105,37 +104,46 @@ test('if all is well, every check is good', () => {
     assert.deepEqual(Object.keys(states({})), [
         'Program',
         'Version',
-        'Model',
-        'Daemon',
-        'Socket',
-        'Files',
         'This window',
         'Editor',
         'Labels',
+        'Socket',
+        'GPU',
     ]);
 });
 
 test('everything that can be wrong is found', () => {
     assert.equal(states({ version: 'hone 0.0.1' })['Version'], 'bad');
     assert.equal(states({ version: undefined })['Version'], 'bad');
-    assert.equal(states({ model: { problem: 'missing; run `hone model pull`' } })['Model'], 'bad');
-    assert.equal(states({ status: { problem: 'config.toml: line 2' } })['Configuration'], 'bad');
-    const wrong = { ...STATUS, settings_problems: ['gate.enabled: expected true or false'] };
-    assert.equal(states({ status: wrong })['Configuration'], 'bad');
-    assert.equal(states({ status: { ...STATUS, daemon: null } })['Daemon'], 'warning');
-    assert.equal(states({ socketMode: 0o140666 })['Socket'], 'bad');
+    assert.equal(states({ machine: { problem: 'it hangs' } })['This machine'], 'bad');
     assert.equal(states({ server: { kind: 'failed', problem: 'p' } })['This window'], 'bad');
     assert.equal(states({ inlineSuggest: false })['Editor'], 'bad');
     assert.equal(states({ enabled: false })['Editor'], 'warning');
     const missing = {
         located: { problem: 'not found' },
         version: undefined,
-        status: undefined,
-        model: undefined,
+        machine: undefined,
     };
     assert.deepEqual(Object.keys(states(missing)), ['Program', 'This window', 'Editor', 'Labels']);
     assert.match(
         doctorPage(checks({ ...HEALTHY, ...missing })),
         /<td class="bad">✗<\/td><th>Program<\/th>/,
     );
+});
+
+test('what `hone doctor` finds is told with what to do about it', () => {
+    const found = {
+        checks: [
+            { name: 'model', state: 'wrong' as const, found: 'a <b> is missing', fix: 'fetch it' },
+            { name: 'speed', state: 'note' as const, found: 'half came within 2000 ms' },
+        ],
+    };
+    const html = doctorPage(checks({ ...HEALTHY, machine: found }));
+    assert.ok(
+        html.includes(
+            '<td class="bad">✗</td><th>Model</th><td>a &#60;b&#62; is missing<br>→ fetch it</td>',
+        ),
+        html,
+    );
+    assert.match(html, /<td class="warning">!<\/td><th>Speed<\/th><td>half came within 2000 ms</);
 });

@@ -2,6 +2,7 @@
 //! repair under settings that are wrong, and what `hone doctor` finds.
 
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tests::buffer::{Buffer, WEEK};
@@ -304,6 +305,12 @@ fn the_doctor_tells_what_is_here_and_names_nothing_private() {
     for private in ["private-person", "acme", "Monday"] {
         assert!(!json.contains(private) && !text.contains(private), "{private}: {text}{json}");
     }
+    let socket = home.path().join("run/hone.sock");
+    std::fs::set_permissions(socket, PermissionsExt::from_mode(0o666)).unwrap();
+    let (is_well, json) = doctor(&home, user.path(), &["--json"]);
+    let report: Value = serde_json::from_str(&json).unwrap();
+    assert!(!is_well, "{report}");
+    assert_eq!(check(&report, "socket")["found"], "others can open it (mode 666)");
 }
 
 #[test]

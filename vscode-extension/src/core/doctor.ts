@@ -1,21 +1,27 @@
-// The doctor's page: a list of checks. Each says what was found, and what to do if it is wrong.
+// The doctor's page: what is right and wrong in this window, and what `hone doctor` found on this
+// machine. Each line says what was found, and what to do if it is wrong.
 
 import { escape, page } from './html';
 import type { Located } from './locate';
-import type { Status } from './protocol';
 import type { ServerState } from './status';
 import { MINIMUM_SERVER, serverProblem } from './version';
+
+/** What `hone doctor --json` prints. */
+export interface DoctorReport {
+    checks: {
+        name: string;
+        state: 'good' | 'note' | 'wrong';
+        found: string;
+        fix?: string;
+    }[];
+}
 
 export interface Findings {
     located: Located;
     /** What `hone --version` printed. */
     version: string | undefined;
-    /** What `hone status --json` printed, or why it failed. */
-    status: Status | { problem: string } | undefined;
-    /** What `hone model path` printed, or why it failed. */
-    model: { path: string } | { problem: string } | undefined;
-    /** The permission bits of the daemon's socket, or `undefined` if there is no socket. */
-    socketMode: number | undefined;
+    /** What `hone doctor` found, or why it found nothing. */
+    machine: DoctorReport | { problem: string } | undefined;
     server: ServerState;
     inlineSuggest: boolean;
     enabled: boolean;
@@ -25,26 +31,32 @@ export interface Findings {
 export interface Check {
     name: string;
     state: 'good' | 'warning' | 'bad';
-    /** What was found, and what to do about it. */
+    /** What was found. */
     detail: string;
+    /** What to do about it. */
+    fix?: string;
 }
+
+const STATES = { good: 'good', note: 'warning', wrong: 'bad' } as const;
+
+/**
+ * What `hone doctor` says of the program's place on PATH and of the editors that start it. Both are
+ * of no use in an editor that has found and started it.
+ */
+const OF_THE_SHELL = ['program', 'editors'];
 
 export function checks(found: Findings): Check[] {
     return [
-        binary(found.located),
+        program(found.located),
         version(found),
-        configuration(found.status),
-        model(found.model),
-        daemon(found.status),
-        socket(found),
-        files(found.status),
         connection(found.server),
         editor(found),
         labels(found.proposedApi),
+        ...machine(found.machine),
     ].filter((check) => check !== undefined);
 }
 
-function binary(located: Located): Check {
+function program(located: Located): Check {
     return located.path === undefined
         ? { name: 'Program', state: 'bad', detail: located.problem }
         : { name: 'Program', state: 'good', detail: `${located.path} (${located.source})` };
@@ -63,54 +75,6 @@ function version({ located, version: printed }: Findings): Check | undefined {
           };
 }
 
-function configuration(status: Findings['status']): Check | undefined {
-    if (!status) return undefined;
-    const problem = 'problem' in status ? status.problem : status.settings_problems?.join('; ');
-    return problem ? { name: 'Configuration', state: 'bad', detail: problem } : undefined;
-}
-
-function model(found: Findings['model']): Check | undefined {
-    if (!found) return undefined;
-    return 'problem' in found
-        ? { name: 'Model', state: 'bad', detail: found.problem }
-        : { name: 'Model', state: 'good', detail: found.path };
-}
-
-function daemon(status: Findings['status']): Check | undefined {
-    if (!status || 'problem' in status) return undefined;
-    const running = status.daemon;
-    if (!running) {
-        const detail = 'Not running; `Hone: Restart Server` starts it';
-        return { name: 'Daemon', state: 'warning', detail };
-    }
-    const serves = `${status.model.name} on ${status.model.backend ?? 'no backend yet'}`;
-    const detail = `Process ${running.pid}, ${running.sessions} window(s), ${serves}`;
-    return { name: 'Daemon', state: 'good', detail };
-}
-
-/** Bits of a file mode that give access to others than its owner. */
-const OTHERS = 0o077;
-
-function socket({ socketMode, status }: Findings): Check | undefined {
-    if (!status || 'problem' in status || !status.daemon) return undefined;
-    if (socketMode === undefined) {
-        return { name: 'Socket', state: 'warning', detail: `Missing: ${status.paths.socket}` };
-    }
-    const mode = `mode ${(socketMode & 0o777).toString(8)}`;
-    if ((socketMode & OTHERS) === 0) {
-        return { name: 'Socket', state: 'good', detail: `Private to you (${mode})` };
-    }
-    const detail = `Others can open it (${mode}); run \`hone stop\`, then restart the server`;
-    return { name: 'Socket', state: 'bad', detail };
-}
-
-function files(status: Findings['status']): Check | undefined {
-    if (!status || 'problem' in status) return undefined;
-    const { home, config, log } = status.paths;
-    const detail = `${home}; settings in ${config}; the daemon’s log is ${log}`;
-    return { name: 'Files', state: 'good', detail };
-}
-
 function connection(server: ServerState): Check {
     switch (server.kind) {
         case 'running':
@@ -126,12 +90,12 @@ function connection(server: ServerState): Check {
 
 function editor({ inlineSuggest, enabled }: Findings): Check {
     if (!inlineSuggest) {
-        const detail = 'Inline suggestions are off; set editor.inlineSuggest.enabled';
-        return { name: 'Editor', state: 'bad', detail };
+        const detail = 'Inline suggestions are off';
+        return { name: 'Editor', state: 'bad', detail, fix: 'set editor.inlineSuggest.enabled' };
     }
     return enabled
         ? { name: 'Editor', state: 'good', detail: 'Inline suggestions and Hone are on' }
-        : { name: 'Editor', state: 'warning', detail: 'Hone is off; set hone.enabled' };
+        : { name: 'Editor', state: 'warning', detail: 'Hone is off', fix: 'set hone.enabled' };
 }
 
 function labels(proposedApi: boolean): Check {
@@ -142,12 +106,28 @@ function labels(proposedApi: boolean): Check {
     return { name: 'Labels', state: 'good', detail };
 }
 
+function machine(report: Findings['machine']): Check[] {
+    if (!report) return [];
+    if ('problem' in report) {
+        return [{ name: 'This machine', state: 'bad', detail: report.problem }];
+    }
+    return report.checks
+        .filter(({ name }) => !OF_THE_SHELL.includes(name))
+        .map(({ name, state, found, fix }) => ({
+            name: name.charAt(0).toUpperCase() + name.slice(1),
+            state: STATES[state],
+            detail: found,
+            ...(fix && { fix }),
+        }));
+}
+
 const MARKS = { good: '✓', warning: '!', bad: '✗' };
 
 export function doctorPage(list: readonly Check[]): string {
-    const rows = list.map(({ name, state, detail }) => {
+    const rows = list.map(({ name, state, detail, fix }) => {
         const mark = `<td class="${state}">${MARKS[state]}</td>`;
-        return `<tr>${mark}<th>${escape(name)}</th><td>${escape(detail)}</td></tr>`;
+        const remedy = fix ? `<br>→ ${escape(fix)}` : '';
+        return `<tr>${mark}<th>${escape(name)}</th><td>${escape(detail)}${remedy}</td></tr>`;
     });
     return page('Hone: doctor', `<table>${rows.join('')}</table>`);
 }

@@ -5,7 +5,7 @@ import { constants, setPriority } from 'node:os';
 import { createInterface } from 'node:readline';
 
 /** A program that takes longer to answer hangs. */
-const ANSWER_LIMIT_MS = 20_000;
+export const ANSWER_LIMIT_MS = 20_000;
 
 /**
  * What `hone` prints on stdout. An error carries its last line on stderr, which is written for

@@ -98,9 +98,7 @@ export function itemReference(id: string): ItemReference {
  */
 export interface Status {
     version: string;
-    paths: { home: string; config: string; socket: string; log: string };
-    /** What is wrong in the settings, each with what to do. Older servers do not say it. */
-    settings_problems?: string[];
+    paths: { log: string };
     daemon: { pid: number; uptime_s: number; sessions: number } | null;
     model: { name: string; path: string; backend: string | null };
     adapter: { active: number; updated_at: number | null };
