@@ -324,12 +324,19 @@ fn a_reject_is_credited_to_the_first_token_that_differs() {
         rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
         rejected.replacement = (!typed.is_empty()).then(|| typed.to_vec());
         let batch = try_batch(&[rejected], &[], &Hyper::default()).unwrap();
-        let (_, verdict) = batch.judged().next().unwrap();
-        verdict.credited[..said.len()].to_vec()
+        let (sample, verdict) = batch.judged().next().unwrap();
+        assert_eq!(verdict.offered, said.len());
+        assert_eq!(sample.targets.len(), verdict.credited.len());
+        assert_eq!(verdict.behaviour.len(), verdict.credited.len());
+        verdict.credited.clone()
     };
-    assert_eq!(credited(&[0, 1, 2, 3], &[0, 1, 5, 6]), [false, false, true, false]);
-    assert_eq!(credited(&[0, 1], &[5]), [true, false]);
-    assert_eq!(credited(&[0, 1, 2], &[0, 1]), [false; 3], "what the user types next is unknown");
+    assert_eq!(
+        credited(&[0, 1, 2, 3], &[0, 1, 5, 6]),
+        [false, false, true],
+        "what follows a wrong token is left out"
+    );
+    assert_eq!(credited(&[0, 1], &[5]), [true]);
+    assert_eq!(credited(&[0, 1, 2], &[0, 1]), [false], "what the user types next is unknown");
     assert_eq!(
         credited(&[0, 1, 2], &[0, 1, NEWLINE]),
         [false, false, true],

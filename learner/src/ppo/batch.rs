@@ -62,8 +62,11 @@ pub struct Verdict {
     pub advantage: f32,
     /// Whether each token gets the advantage. If it is known what the user typed instead of
     /// a rejected offer, only the first token that differs gets it: the tokens before it
-    /// were right, and those behind it follow from it.
+    /// were right, and those behind it follow from it and are left out of the sample.
     pub credited: Vec<bool>,
+    /// The number of tokens that the verdict is about, with those that are left out. The loss
+    /// is a mean over all of them.
+    pub offered: usize,
     /// The offer was served by the adapter that this job starts from.
     pub by_parent: bool,
 }
@@ -180,9 +183,9 @@ impl Batch {
         self.samples.iter().filter_map(|sample| Some((sample, sample.verdict.as_ref()?)))
     }
 
-    /// The number of tokens with a verdict.
+    /// The number of tokens with a verdict, with those that are left out.
     pub fn tokens(&self) -> usize {
-        self.judged().map(|(sample, _)| sample.targets.len()).sum()
+        self.judged().map(|(_, verdict)| verdict.offered).sum()
     }
 
     /// The mean of a number over all verdicts; 0 if there is none.
@@ -259,18 +262,24 @@ impl BatchBuilder<'_> {
         verdict: Verdict,
         typed: Option<&[u32]>,
     ) -> Result<Sample, String> {
-        let mut judged = sample(episode, ids, self.inputs, &mut self.healing).map_err(
+        let mut credited = match typed {
+            Some(typed) => credit_first_difference(ids, typed, self.inputs.vocab),
+            None => vec![true; ids.len()],
+        };
+        let mut behaviour = verdict.behaviour;
+        // Behind the last credited token only the KL penalty acts. It is small, and rows are what
+        // a step takes its time for.
+        let count = credited.iter().rposition(|credited| *credited).map_or(1, |last| last + 1);
+        credited.truncate(count);
+        behaviour.truncate(count);
+        let mut judged = sample(episode, &ids[..count], self.inputs, &mut self.healing).map_err(
             |ContradictsHealing(index)| {
                 format!("token {index} does not reproduce the text that healing cut")
             },
         )?;
         judged.in_demonstration_loss =
             has_demonstration_loss(self.inputs) && verdict.reward >= FULLY_ACCEPTED_REWARD;
-        let credited = match typed {
-            Some(typed) => credit_first_difference(ids, typed, self.inputs.vocab),
-            None => vec![true; ids.len()],
-        };
-        judged.verdict = Some(Verdict { credited, ..verdict });
+        judged.verdict = Some(Verdict { behaviour, credited, ..verdict });
         Ok(judged)
     }
 
@@ -351,6 +360,7 @@ fn judged(
         advantage: reward - inputs.hyper.baseline,
         by_parent: completion.adapter == inputs.parent,
         credited: Vec::new(),
+        offered: count,
     };
     Ok((tokens.iter().map(|token| token.id).collect(), verdict))
 }

@@ -44,6 +44,12 @@ impl Microbatch {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
 
+    /// The number of tokens that its verdicts are about, with those that are left out.
+    pub(super) fn offered(&self, samples: &[Sample]) -> usize {
+        let first = self.tokens.iter().filter(|(_, token)| *token == 0);
+        first.filter_map(|(sample, _)| samples[*sample].verdict.as_ref()).map(|v| v.offered).sum()
+    }
+
     /// ∂loss/∂ ln π of every target, whose ln π is in `logprobs`. Adds the loss to `log`.
     pub(super) fn d_loss(
         &self,
@@ -64,9 +70,10 @@ impl Microbatch {
             if let Some((token, _)) = self.token(index, *policy, samples) {
                 let (loss, share) = (token.loss(hyper), weights.judged);
                 log.loss += (loss.loss * share) as f32;
-                log.clip_fraction += if loss.clipped { share as f32 } else { 0.0 };
-                log.kl_parent += (loss.kl_parent * share) as f32;
-                log.kl_base += (loss.kl_base * share) as f32;
+                let of_mean = weights.trained;
+                log.clip_fraction += if loss.clipped { of_mean as f32 } else { 0.0 };
+                log.kl_parent += (loss.kl_parent * of_mean) as f32;
+                log.kl_base += (loss.kl_base * of_mean) as f32;
                 d_policy += loss.d_policy * share;
             }
             d_loss.push(d_policy as f32);
@@ -77,8 +84,10 @@ impl Microbatch {
 
 /// The weight of a token in the loss of its minibatch.
 pub(super) struct LossWeights {
-    /// The weight of each judged token.
+    /// The weight of each judged token in the loss, which is a mean over all that was offered.
     pub(super) judged: f64,
+    /// The weight of each judged token in a mean over those that are trained.
+    pub(super) trained: f64,
     /// The weight of each token in the demonstration loss, by sample.
     pub(super) demonstrated: BTreeMap<usize, f64>,
 }

@@ -268,9 +268,13 @@ impl Trainee<'_> {
     ) -> anyhow::Result<(GradientSum, StepLog)> {
         let UpdateInputs { model, kv, hyper, threads, .. } = self.inputs;
         let samples = self.inputs.samples();
-        let judged: usize = minibatch.iter().map(|micro| micro.judged(samples)).sum();
+        let one_of = |count: fn(&Microbatch, &[Sample]) -> usize| {
+            let all: usize = minibatch.iter().map(|micro| count(micro, samples)).sum();
+            1.0 / all.max(1) as f64
+        };
         let weights = LossWeights {
-            judged: 1.0 / judged.max(1) as f64,
+            judged: one_of(Microbatch::offered),
+            trained: one_of(Microbatch::judged),
             demonstrated: demonstration::token_weights(
                 &demonstrated_texts(minibatch, samples),
                 hyper,
