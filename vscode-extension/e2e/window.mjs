@@ -1,6 +1,6 @@
 // One window of VS Code in a browser, driven as a person would drive it.
 
-import { chromium } from 'playwright-core';
+import { chromium, errors } from 'playwright-core';
 import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 
@@ -32,6 +32,8 @@ const START_POLL_MS = 200;
 /** How long a palette may take to open, and how often its key is pressed. */
 const PALETTE_MS = 5_000;
 const PALETTE_PRESSES = 4;
+/** How long a tooltip may take to come. */
+const TOOLTIP_MS = 5_000;
 /** From when on an open menu takes a click. */
 const MENU_MS = 400;
 
@@ -300,12 +302,21 @@ export class Window {
         await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
     }
 
-    /** What the item says while the pointer rests on it. The pointer stays there. */
+    /**
+     * What the item says when the pointer comes to rest on it, or ''. An item that changes at that
+     * moment closes its tooltip, which comes back only if the pointer leaves and returns.
+     */
     async statusTooltip() {
+        await this.page.mouse.move(0, 0);
         await this.page.locator('.statusbar-item[id^="hone"]').hover();
         const tooltip = this.page.locator('.monaco-hover', { hasText: 'Hone' }).first();
-        await tooltip.waitFor();
-        return tooltip.innerText();
+        try {
+            await tooltip.waitFor({ timeout: TOOLTIP_MS });
+            return await tooltip.innerText({ timeout: TOOLTIP_MS });
+        } catch (error) {
+            if (error instanceof errors.TimeoutError) return '';
+            throw error;
+        }
     }
 
     notification(text) {
