@@ -76,6 +76,10 @@ fn compile(
     steps: &mut Steps,
 ) -> Result<PathBuf> {
     fs::create_dir_all(cargo_target).with_context(|| cargo_target.display().to_string())?;
+    let release = cargo_target.join(target.triple()).join("release");
+    for folder in [&release, &release.join("deps"), &release.join("examples")] {
+        remove_dangling_links(folder)?;
+    }
     let messages = cargo_target.join("messages.json");
     let out = fs::File::create(&messages).with_context(|| messages.display().to_string())?;
     let mut cargo = match zig::triple(target, wanted.glibc)? {
@@ -110,6 +114,21 @@ fn compile(
         Some(PathBuf::from(of_llama.then(|| message["out_dir"].as_str())??))
     });
     out.next().context("cargo has not reported where llama.cpp was built")
+}
+
+/// Removes the links of a folder that lead nowhere. llama.cpp's build script puts such links there,
+/// and fails if those of an earlier build with other features still exist.
+fn remove_dangling_links(folder: &Path) -> Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_symlink() && !path.exists() {
+            fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// The features of a release, as cargo reads them.
@@ -165,4 +184,24 @@ pub fn copy(from: &Path, folder: &Path) -> Result<()> {
     let name = from.file_name().context("no file name")?;
     fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_links_that_lead_nowhere_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [library, whole, dangling] =
+            ["libggml.so.0", "libggml.so", "libllama.so"].map(|name| folder.path().join(name));
+        fs::write(&library, "a library").unwrap();
+        symlink("libggml.so.0", &whole).unwrap();
+        symlink("libllama.so.0", &dangling).unwrap();
+        remove_dangling_links(folder.path()).unwrap();
+        assert!(library.exists() && whole.is_symlink());
+        assert!(!dangling.is_symlink());
+        remove_dangling_links(&folder.path().join("missing")).unwrap();
+    }
 }
