@@ -25,6 +25,9 @@ const PACKAGES: [&str; 2] = ["engine", "models"];
 const EXAMPLES: [&str; 4] = ["gpu_smoke", "random_model", "engine_gpu", "learner_gpu"];
 const SCRIPTS: [&str; 2] = ["run.sh", "cuda-backend.sh"];
 
+/// GCC 12 compiles these kernels wrongly. Without them the server takes the next best.
+const LEFT_OUT: &str = "libggml-cpu-sapphirerapids.so";
+
 /// What a bundle may weigh in bytes, so that it can be carried anywhere.
 const BYTES_MAX: u64 = 60 << 20;
 
@@ -62,7 +65,9 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         copy(&built.release.join("examples").join(example), &programs)?;
     }
     for library in files(&built.folder.join(LIBRARIES))? {
-        copy(&library, &libraries)?;
+        if !library.ends_with(LEFT_OUT) {
+            copy(&library, &libraries)?;
+        }
     }
     for script in SCRIPTS {
         copy(&workspace.root.join("xtask/gpu").join(script), &folder)?;
