@@ -16,6 +16,7 @@ h1 { font-size: 1.5rem; font-weight: 600; }
 h2 { font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .5rem; }
 table { border-collapse: collapse; }
 td, th { text-align: left; padding: .15rem 1.5rem .15rem 0; vertical-align: top; }
+th { white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .muted { color: var(--vscode-descriptionForeground); }
 .big { font-size: 2rem; }
