@@ -8,7 +8,7 @@ from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
 from flwr.compat.common import recorddict_compat as compat
 
 from hone_team import masks, privacy, protocol
-from hone_team.guard import guard_mod, members_of, pack_mod
+from hone_team.guard import Own, guard_mod, members_of, pack_mod
 from hone_team.hone import Hone, HoneRefused
 
 masks.install()
@@ -16,8 +16,10 @@ app = ClientApp()
 _hone = Hone()
 
 
-def _minimum() -> int:
-    return int(_hone.status()["minimum_members"])
+def _own() -> Own:
+    status = _hone.status()
+    has_noise = float(status["noise"]) > 0
+    return Own(int(status["minimum_members"]), 0.0 if has_noise else float(status["max_norm"]))
 
 
 def _has_enough(status: dict) -> bool:
@@ -64,7 +66,7 @@ def receive(message: Message, context: Context) -> Message:
     return Message(RecordDict({protocol.STATE: state}), reply_to=message)
 
 
-@app.train(mods=[pack_mod, guard_mod(_minimum), secaggplus_mod])
+@app.train(mods=[pack_mod, guard_mod(_own), secaggplus_mod])
 def contribute(message: Message, context: Context) -> Message:
     """Asks Hone for a contribution. The mods mask it before it leaves this process."""
     fit = compat.recorddict_to_fitins(message.content, keep_input=True)

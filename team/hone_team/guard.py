@@ -8,6 +8,9 @@ other ones could learn one member's contribution, so a member refuses these:
 - to reveal both secrets of one member, its mask and its key, which together unmask it.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from flwr.app import Context, Message
 from flwr.app.message_type import MessageType
@@ -27,7 +30,17 @@ class Unsafe(Exception):
     """The coordinator asks for something that could show one member's contribution."""
 
 
-def check_setup(configs: dict, minimum: int) -> None:
+@dataclass(frozen=True)
+class Own:
+    """What a member's own settings say: how many a sum is of at least, and how large the norm of
+    its contributions is at most, or 0 with noise."""
+
+    minimum: int
+    max_norm: float
+
+
+def check_setup(configs: dict, own: Own) -> None:
+    minimum = own.minimum
     members = configs[Key.SAMPLE_NUMBER]
     if members < max(minimum, 2):
         raise Unsafe(f"the round has {members} members, {minimum} are the minimum")
@@ -35,31 +48,38 @@ def check_setup(configs: dict, minimum: int) -> None:
         raise Unsafe("not all members would share keys")
     if 2 * configs[Key.THRESHOLD] <= members:
         raise Unsafe("half of the members could unmask another")
+    ranges = protocol.ranges(own.max_norm, members)
     agreed = {
-        Key.CLIPPING_RANGE: protocol.CLIPPING_RANGE,
-        Key.TARGET_RANGE: protocol.QUANTIZATION_RANGE,
-        Key.MOD_RANGE: protocol.MODULUS_RANGE,
+        Key.CLIPPING_RANGE: ranges.clipping,
+        Key.TARGET_RANGE: ranges.quantization,
+        Key.MOD_RANGE: ranges.modulus,
         Key.MAX_WEIGHT: protocol.MAX_WEIGHT,
     }
     for key, value in agreed.items():
         if configs[key] != value:
-            raise Unsafe(f"{key} is {configs[key]}, {value} was agreed on")
+            raise Unsafe(
+                f"{key} is {configs[key]}, and {value} follows from the settings here: the "
+                "coordinator's max-norm must be team.max_norm, or 0 with team.noise"
+            )
 
 
-def check_keys(configs: dict, minimum: int) -> None:
+def check_keys(configs: dict, own: Own) -> None:
+    minimum = own.minimum
     members = sum(1 for key in configs if key != Key.STAGE)
     if members < max(minimum, 2):
         raise Unsafe(f"{members} members have sent keys, {minimum} are the minimum")
 
 
-def check_vectors(configs: dict, minimum: int) -> None:
+def check_vectors(configs: dict, own: Own) -> None:
+    minimum = own.minimum
     # A member gets a message from each of the others.
     members = len(set(configs[Key.SOURCE_LIST])) + 1
     if members < max(minimum, 2):
         raise Unsafe(f"{members} members are left, {minimum} are the minimum")
 
 
-def check_unmask(configs: dict, minimum: int) -> None:
+def check_unmask(configs: dict, own: Own) -> None:
+    minimum = own.minimum
     active = configs[Key.ACTIVE_NODE_ID_LIST]
     dead = configs[Key.DEAD_NODE_ID_LIST]
     if set(active) & set(dead):
@@ -78,8 +98,8 @@ _CHECKS = {
 }
 
 
-def guard_mod(minimum):
-    """A Flower mod that refuses what is unsafe. `minimum()` is the member's own setting."""
+def guard_mod(own: Callable[[], Own]):
+    """A Flower mod that refuses what is unsafe by the member's own settings."""
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type == MessageType.TRAIN:
@@ -90,20 +110,22 @@ def guard_mod(minimum):
             check = _CHECKS.get(configs.get(Key.STAGE))
             if check is None:
                 raise Unsafe("an unknown stage of secure aggregation")
-            check(configs, minimum())
+            check(configs, own())
         return call_next(message, context)
 
     return mod
 
 
 def pack_mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
-    """Sends masked numbers, which are below 2^32, in four bytes each instead of eight."""
+    """Sends masked numbers in two or four bytes each, as the modulus asks, in place of eight."""
     reply = call_next(message, context)
     records = reply.content.config_records
     if RECORD_KEY_CONFIGS in records and Key.MASKED_PARAMETERS in records[RECORD_KEY_CONFIGS]:
         record = records[RECORD_KEY_CONFIGS]
         vectors = [bytes_to_ndarray(vector) for vector in record[Key.MASKED_PARAMETERS]]
-        packed = [ndarray_to_bytes(vector.astype(np.uint32)) for vector in vectors]
+        modulus = context.state.config_records[RECORD_KEY_STATE]["mod_range"]
+        narrow = np.uint16 if modulus <= 1 << 16 else np.uint32
+        packed = [ndarray_to_bytes(vector.astype(narrow)) for vector in vectors]
         record[Key.MASKED_PARAMETERS] = packed
     return reply
 

@@ -1,16 +1,16 @@
 """What coordinator and members agree on."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from hone_team.core import STEP_BITS
 
-# Secure aggregation turns a value x in [-1, 1] into the integer (x + 1) * 2^15. A contribution's
-# values are whole multiples of 2^-15, so that nothing is rounded. Sums of 65,535 members fit into
-# the modulus.
-CLIPPING_RANGE = 1.0
-QUANTIZATION_RANGE = 1 << (STEP_BITS + 1)
-MODULUS_RANGE = 1 << 32
 MAX_WEIGHT = 1.0
+
+# A value is clipped at this at least, however small the norm of contributions is.
+CLIPPING_MIN = 2.0**-10
 
 # All members share keys with all others, and two thirds of them must be there at the end.
 SHARES = 1.0
@@ -20,6 +20,30 @@ THRESHOLD = 2 / 3
 ASK = "hone_ask"
 VERSION = "hone_version"
 STATE = "hone_state"
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """How values become numbers that can be masked: a value x in [-clipping, clipping] becomes
+    the integer (x + clipping) * 2^15, which is below or equal to `quantization`, and sums are taken
+    modulo `modulus`. A contribution's values are whole multiples of 2^-15, so that nothing is
+    rounded."""
+
+    clipping: float
+    quantization: int
+    modulus: int
+
+
+def ranges(max_norm: float, members: int) -> Ranges:
+    """The ranges for contributions of a norm of at most `max_norm`; 0 is for those with noise,
+    whose values may be as large as 1. The numbers take two bytes each if the sum of all members
+    fits into them, and otherwise four."""
+    clipping = 1.0
+    if 0 < max_norm < 1:
+        clipping = max(CLIPPING_MIN, 2.0 ** math.ceil(math.log2(max_norm)))
+    quantization = int(clipping * (1 << (STEP_BITS + 1)))
+    modulus = 1 << 16 if members * quantization < 1 << 16 else 1 << 32
+    return Ranges(clipping, quantization, modulus)
 
 
 def to_values(numbers: np.ndarray) -> np.ndarray:

@@ -158,13 +158,14 @@ def secure_sum(
         {Key.CURRENT_ROUND: version + 1}
     )
     legacy.state.array_records[MAIN_PARAMS_RECORD] = ArrayRecord()
+    ranges = protocol.ranges(settings.max_norm, len(members))
     workflow = SecAggPlusWorkflow(
         num_shares=protocol.SHARES,
         reconstruction_threshold=protocol.THRESHOLD,
         max_weight=protocol.MAX_WEIGHT,
-        clipping_range=protocol.CLIPPING_RANGE,
-        quantization_range=protocol.QUANTIZATION_RANGE,
-        modulus_range=protocol.MODULUS_RANGE,
+        clipping_range=ranges.clipping,
+        quantization_range=ranges.quantization,
+        modulus_range=ranges.modulus,
         timeout=settings.timeout,
     )
     workflow(grid, legacy)

@@ -24,8 +24,10 @@ class FakeHone:
         minimum: int = 3,
         noise: float = 0.0,
         labels: int | None = 20,
+        max_norm: float = 1.0,
     ) -> None:
         self.learned = learned
+        self.max_norm = max_norm
         self.labels = labels
         self.minimum = minimum
         self.noise = noise
@@ -45,6 +47,7 @@ class FakeHone:
             "labels": self.labels,
             "labels_min": 8,
             "minimum_members": self.minimum,
+            "max_norm": self.max_norm,
             "noise": self.noise,
             "delta": 1e-5,
             "mechanisms": [{"noise": self.noise, "count": len(self.asked)}],

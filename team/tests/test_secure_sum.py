@@ -85,6 +85,28 @@ class SecureSums(unittest.TestCase):
         for before, after in zip(masked, self.masked(again), strict=True):
             self.assertLess((before == after).mean(), 0.01)
 
+    def test_small_contributions_of_a_small_team_take_two_bytes_a_number(self):
+        hones = [FakeHone(self.learned(80), max_norm=0.1) for _ in range(7)]
+        grid = LocalGrid(hones)
+        versions = self.round(grid, max_norm=0.1)
+        mean = sum(hone.learned.astype(float) for hone in hones) / 7
+        self.assertLessEqual(np.abs(versions.core(1) - mean).max(), 0.5)
+        self.assertEqual([vector.dtype for vector in self.masked(grid)], [np.uint16] * 7)
+        # The sum of eight may be as large as 2^16.
+        hones.append(FakeHone(self.learned(80), max_norm=0.1))
+        hones[-1].version, hones[-1].core = hones[0].version, hones[0].core
+        grid = LocalGrid(hones)
+        self.assertEqual(self.round(grid, versions, max_norm=0.1).version, 2)
+        self.assertEqual([vector.dtype for vector in self.masked(grid)], [np.uint32] * 8)
+
+    def test_a_coordinator_with_another_norm_is_refused(self):
+        hones = [FakeHone(self.learned(80), max_norm=0.1) for _ in range(3)]
+        grid = LocalGrid(hones)
+        self.assertEqual(self.round(grid, max_norm=0.5).version, 0)
+        errors = " ".join(reply.error.reason for reply in grid.replies if reply.has_error())
+        self.assertIn("max-norm must be team.max_norm", errors)
+        self.assertEqual([hone.asked for hone in hones], [[], [], []])
+
     def test_a_member_that_fails_is_left_out_and_the_rest_is_summed(self):
         hones = [FakeHone(self.learned()) for _ in range(4)] + [FakeHone(None)]
         versions = self.round(LocalGrid(hones))
