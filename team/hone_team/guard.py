@@ -40,10 +40,9 @@ class Own:
 
 
 def check_setup(configs: dict, own: Own) -> None:
-    minimum = own.minimum
     members = configs[Key.SAMPLE_NUMBER]
-    if members < max(minimum, 2):
-        raise Unsafe(f"the round has {members} members, {minimum} are the minimum")
+    if members < max(own.minimum, 2):
+        raise Unsafe(f"the round has {members} members, {own.minimum} are the minimum")
     if configs[Key.SHARE_NUMBER] != members:
         raise Unsafe("not all members would share keys")
     if 2 * configs[Key.THRESHOLD] <= members:
@@ -64,30 +63,27 @@ def check_setup(configs: dict, own: Own) -> None:
 
 
 def check_keys(configs: dict, own: Own) -> None:
-    minimum = own.minimum
     members = sum(1 for key in configs if key != Key.STAGE)
-    if members < max(minimum, 2):
-        raise Unsafe(f"{members} members have sent keys, {minimum} are the minimum")
+    if members < max(own.minimum, 2):
+        raise Unsafe(f"{members} members have sent keys, {own.minimum} are the minimum")
 
 
 def check_vectors(configs: dict, own: Own) -> None:
-    minimum = own.minimum
     # A member gets a message from each of the others.
     members = len(set(configs[Key.SOURCE_LIST])) + 1
-    if members < max(minimum, 2):
-        raise Unsafe(f"{members} members are left, {minimum} are the minimum")
+    if members < max(own.minimum, 2):
+        raise Unsafe(f"{members} members are left, {own.minimum} are the minimum")
 
 
 def check_unmask(configs: dict, own: Own) -> None:
-    minimum = own.minimum
     active = configs[Key.ACTIVE_NODE_ID_LIST]
     dead = configs[Key.DEAD_NODE_ID_LIST]
     if set(active) & set(dead):
         raise Unsafe("both secrets of one member are asked for")
     if len(set(active)) != len(active) or len(set(dead)) != len(dead):
         raise Unsafe("a member is named twice")
-    if len(active) < max(minimum, 2):
-        raise Unsafe(f"the sum is of {len(active)} members, {minimum} are the minimum")
+    if len(active) < max(own.minimum, 2):
+        raise Unsafe(f"the sum is of {len(active)} members, {own.minimum} are the minimum")
 
 
 _CHECKS = {
@@ -124,7 +120,7 @@ def pack_mod(message: Message, context: Context, call_next: ClientAppCallable) -
         record = records[RECORD_KEY_CONFIGS]
         vectors = [bytes_to_ndarray(vector) for vector in record[Key.MASKED_PARAMETERS]]
         modulus = context.state.config_records[RECORD_KEY_STATE]["mod_range"]
-        narrow = np.uint16 if modulus <= 1 << 16 else np.uint32
+        narrow = np.uint16 if modulus == protocol.MODULUS_NARROW else np.uint32
         packed = [ndarray_to_bytes(vector.astype(narrow)) for vector in vectors]
         record[Key.MASKED_PARAMETERS] = packed
     return reply

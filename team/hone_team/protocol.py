@@ -12,6 +12,10 @@ MAX_WEIGHT = 1.0
 # A value is clipped at this at least, however small the norm of contributions is.
 CLIPPING_MIN = 2.0**-10
 
+# Sums are taken modulo one of these. Its numbers take two bytes each, or four.
+MODULUS_NARROW = 1 << 16
+MODULUS_WIDE = 1 << 32
+
 # All members share keys with all others, and two thirds of them must be there at the end.
 SHARES = 1.0
 THRESHOLD = 2 / 3
@@ -42,8 +46,8 @@ def ranges(max_norm: float, members: int) -> Ranges:
     if 0 < max_norm < 1:
         clipping = max(CLIPPING_MIN, 2.0 ** math.ceil(math.log2(max_norm)))
     quantization = int(clipping * (1 << (STEP_BITS + 1)))
-    modulus = 1 << 16 if members * quantization < 1 << 16 else 1 << 32
-    return Ranges(clipping, quantization, modulus)
+    fits = members * quantization < MODULUS_NARROW
+    return Ranges(clipping, quantization, MODULUS_NARROW if fits else MODULUS_WIDE)
 
 
 def to_values(numbers: np.ndarray) -> np.ndarray:

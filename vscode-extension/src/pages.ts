@@ -97,7 +97,10 @@ async function askDoctor(path: string): Promise<DoctorReport> {
     const signal = AbortSignal.timeout(ANSWER_LIMIT_MS);
     const ended = run(path, ['doctor', '--json'], (line) => void printed.push(line), { signal });
     await ended.catch((error: Error) => {
-        if (printed.length === 0) throw error;
+        if (!signal.aborted && printed.length > 0) return;
+        const seconds = ANSWER_LIMIT_MS / 1000;
+        const silent = `\`hone doctor\` does not end within ${seconds} s; run it in a terminal`;
+        throw signal.aborted ? new Error(silent) : error;
     });
     return JSON.parse(printed.join('\n')) as DoctorReport;
 }

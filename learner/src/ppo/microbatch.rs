@@ -70,10 +70,9 @@ impl Microbatch {
             if let Some((token, _)) = self.token(index, *policy, samples) {
                 let (loss, share) = (token.loss(hyper), weights.judged);
                 log.loss += (loss.loss * share) as f32;
-                let of_mean = weights.trained;
-                log.clip_fraction += if loss.clipped { of_mean as f32 } else { 0.0 };
-                log.kl_parent += (loss.kl_parent * of_mean) as f32;
-                log.kl_base += (loss.kl_base * of_mean) as f32;
+                log.clip_fraction += if loss.clipped { weights.trained as f32 } else { 0.0 };
+                log.kl_parent += (loss.kl_parent * weights.trained) as f32;
+                log.kl_base += (loss.kl_base * weights.trained) as f32;
                 d_policy += loss.d_policy * share;
             }
             d_loss.push(d_policy as f32);
