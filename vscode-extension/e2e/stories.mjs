@@ -328,7 +328,7 @@ export const stories = {
         const { pid } = at.hone.status().daemon;
         await at.window.command('Hone: Pick a Model');
         // The list is longer than the window shows.
-        await at.window.type('smollm2');
+        await at.window.filter('Hone: the model that completes', 'smollm2');
         await at.window.choose('smollm2-135m');
         await anotherDaemon(at, pid);
         assert.equal(at.hone.status().model.name, 'smollm2-135m');

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { eventually } from './hone.mjs';
 
 const GHOST = '.ghost-text-decoration, .ghost-text-decoration-preview';
+/** An entry of the list below the input at the top. */
+const ROW = '.quick-input-list .monaco-list-row';
 const BROWSER_ARGS = [
     '--no-sandbox',
     '--disable-gpu',
@@ -26,12 +28,14 @@ const NO_FOLDER_LIMIT_MS = 8_000;
  * a cache.
  */
 const LOADS = 3;
-/** How large a window of the stories is. All of their files have room in its list. */
+/** How large a window of the stories is. */
 const VIEWPORT = { width: 1100, height: 940 };
 const START_POLL_MS = 200;
-/** How long a palette may take to open, and how often its key is pressed. */
-const PALETTE_MS = 5_000;
-const PALETTE_PRESSES = 4;
+/**
+ * How long the input at the top and its list may take after a key, and how often a key is pressed.
+ */
+const INPUT_MS = 10_000;
+const KEY_PRESSES = 4;
 /** How long a tooltip may take to come. */
 const TOOLTIP_MS = 5_000;
 /** From when on an open menu takes a click. */
@@ -134,11 +138,12 @@ export class Window {
         await this.command('View: Close Editor');
     }
 
-    /** Opens a file of the folder in whatever editor it has. */
+    /**
+     * Opens a file of the folder in whatever editor it has, by its name. The tree may have no room
+     * for the file's row, and rows move while the window is busy.
+     */
     async openFile(name) {
-        await this.page
-            .locator(`.explorer-folders-view .monaco-list-row[aria-label^="${name}"]`)
-            .dblclick();
+        await this.pick('Control+P', name, this.page.locator(`${ROW}[aria-label^="${name}"]`));
         await this.page.locator(`.tab.active[data-resource-name="${name}"]`).waitFor();
     }
 
@@ -170,40 +175,64 @@ export class Window {
         return this.page.waitForTimeout(ms);
     }
 
-    async command(title) {
-        await this.palette(title);
-        await this.choose(title);
+    command(title) {
+        return this.pick('F1', `>${title}`, this.row(title));
     }
 
     /** Types into the palette and leaves it open. */
-    async palette(title) {
-        const input = this.page.locator('.quick-input-widget .quick-input-box input');
-        const opens = () =>
-            input.waitFor({ timeout: PALETTE_MS }).then(
-                () => true,
-                () => false,
-            );
-        // A busy window may ignore a key. A person who sees no palette presses again.
-        for (let presses = 0; presses < PALETTE_PRESSES; presses += 1) {
-            await this.press('F1');
-            if (await opens()) break;
+    palette(title) {
+        return this.untilDone('F1', (timeout) => this.quickInput().fill(`>${title}`, { timeout }));
+    }
+
+    /** Opens the input at the top of the window by a key, fills it, and clicks this row. */
+    pick(key, text, row) {
+        return this.untilDone(key, async (timeout) => {
+            await this.quickInput().fill(text, { timeout });
+            await row.first().click({ timeout });
+        });
+    }
+
+    quickInput() {
+        return this.page.locator('.quick-input-widget .quick-input-box input');
+    }
+
+    /**
+     * Presses a key and does what comes next. A busy window may ignore the key, and its input
+     * closes if an editor takes the focus just then. Whoever sees no input presses again.
+     */
+    async untilDone(key, act) {
+        for (let presses = 1; ; presses += 1) {
+            await this.press(key);
+            try {
+                return await act(INPUT_MS);
+            } catch (error) {
+                if (!(error instanceof errors.TimeoutError) || presses === KEY_PRESSES) {
+                    throw error;
+                }
+                // A key that opens the input does something else while it is open.
+                await this.press('Escape');
+            }
         }
-        await input.fill(`>${title}`);
+    }
+
+    /** Waits for the list with this title, and types into it. */
+    async filter(title, text) {
+        await this.page.locator('.quick-input-title', { hasText: title }).waitFor();
+        await this.type(text);
     }
 
     /** Clicks an entry of the open list. */
     choose(entry) {
-        return this.page
-            .locator('.quick-input-list .monaco-list-row', { hasText: entry })
-            .first()
-            .click();
+        return this.row(entry).first().click();
+    }
+
+    row(entry) {
+        return this.page.locator(ROW, { hasText: entry });
     }
 
     /** The entries of the open list. */
     choices() {
-        return this.page
-            .locator('.quick-input-list .monaco-list-row .label-name')
-            .allTextContents();
+        return this.page.locator(`${ROW} .label-name`).allTextContents();
     }
 
     /** The grey text on screen, or ''. */
@@ -299,7 +328,7 @@ export class Window {
     /** Opens the menu of Hone's item in the status bar. */
     async clickStatus() {
         await this.page.locator('.statusbar-item[id^="hone"]').click();
-        await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
+        await this.page.locator(ROW).first().waitFor();
     }
 
     /**

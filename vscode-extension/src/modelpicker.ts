@@ -34,11 +34,8 @@ const OTHERS: Entry = { label: 'other models', kind: vscode.QuickPickItemKind.Se
 
 export async function pickModel(server: Server): Promise<void> {
     const path = server.program();
-    const models = parseModels(await ask(path, ['model', 'list', '--json']));
-    const { first, others } = bySuggestion(models);
-    const entries = [...first.map(entry), FILE_ENTRY];
-    if (others.length > 0) entries.push(OTHERS, ...others.map(entry));
-    const picked = await vscode.window.showQuickPick(entries, {
+    // The list opens before the models are known, so that it takes the keys that come meanwhile.
+    const picked = await vscode.window.showQuickPick(choices(path), {
         title: 'Hone: the model that completes',
     });
     if (!picked) return;
@@ -47,6 +44,14 @@ export async function pickModel(server: Server): Promise<void> {
     await ask(path, ['model', 'use', name]);
     // A daemon serves only one model, so another model needs another daemon.
     await server.restart();
+}
+
+async function choices(path: string): Promise<Entry[]> {
+    const models = parseModels(await ask(path, ['model', 'list', '--json']));
+    const { first, others } = bySuggestion(models);
+    const entries = [...first.map(entry), FILE_ENTRY];
+    if (others.length > 0) entries.push(OTHERS, ...others.map(entry));
+    return entries;
 }
 
 function entry(model: Model): Entry {
