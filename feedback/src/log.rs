@@ -68,6 +68,10 @@ pub trait EventLog: Send + Sync {
         Ok(())
     }
 
+    /// Closes the log for good, so that another process can open it while this one ends. What was
+    /// not flushed may be gone, and appending fails from now on.
+    fn close(&self) {}
+
     /// The generation of the log: a number that changes when something is forgotten.
     fn generation(&self) -> u64 {
         0

@@ -43,6 +43,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::Store;
 
 mod files;
@@ -56,7 +57,7 @@ mod tests;
 
 pub struct SledLog {
     path: PathBuf,
-    /// `None` while the log is opened again, and after that failed.
+    /// `None` while the log is opened again, after that failed, and once it is closed for good.
     store: Arc<RwLock<Option<Store>>>,
     flusher: Flusher,
     /// The next sequence number. The lock also keeps the numbers in append order.
@@ -65,6 +66,8 @@ pub struct SledLog {
     /// Held while the checkpoint is replaced or removed.
     checkpoint: Mutex<()>,
     missing: Option<Missing>,
+    /// Closed for good. It is set under the lock of `store`.
+    is_closed: AtomicBool,
 }
 
 /// Events that were on disk and are gone.
@@ -110,6 +113,7 @@ impl SledLog {
             mark: Mutex::new(mark),
             checkpoint: Mutex::new(()),
             missing,
+            is_closed: AtomicBool::new(false),
         };
         log.remove_foreign_checkpoint().map_err(cannot)?;
         Ok(log)
@@ -142,6 +146,9 @@ impl SledLog {
     ) -> Result<T, LogError> {
         match self.store.read().as_ref() {
             Some(store) => work(store),
+            None if self.is_closed.load(Ordering::Relaxed) => {
+                Err(self.write_error("it is closed, because this process ends"))
+            }
             None => Err(self.write_error("it is closed and will be opened again")),
         }
     }
@@ -177,7 +184,7 @@ impl SledLog {
         drop(store.take());
         let renamed = files::take_rewrite(&self.path);
         let mut opened = Ok(());
-        if self.path.exists() {
+        if self.path.exists() && !self.is_closed.load(Ordering::Relaxed) {
             opened = Store::open(&self.path).map(|opened| *store = Some(opened));
         }
         drop(store);
@@ -261,8 +268,18 @@ impl EventLog for SledLog {
         let on_disk = opened.next_seq(&self.path)?;
         let mut next_seq = self.next_seq.lock();
         *next_seq = on_disk.max(*next_seq);
-        *self.store.write() = Some(opened);
+        let mut store = self.store.write();
+        // It may have been closed for good meanwhile.
+        if !self.is_closed.load(Ordering::Relaxed) {
+            *store = Some(opened);
+        }
         Ok(())
+    }
+
+    fn close(&self) {
+        let mut store = self.store.write();
+        self.is_closed.store(true, Ordering::Relaxed);
+        drop(store.take());
     }
 
     fn generation(&self) -> u64 {

@@ -211,6 +211,24 @@ fn a_log_that_is_opened_again_goes_on_where_it_was() {
     assert_eq!(log.append(0, accepted("b")).unwrap().seq, 10);
 }
 
+#[test]
+fn a_closed_log_stays_closed_and_can_be_opened_by_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let log = SledLog::open(&path).unwrap();
+    let before = log.append(0, accepted("a")).unwrap();
+    log.flush().unwrap();
+    log.close();
+    let another = SledLog::open(&path).unwrap();
+    assert_eq!(all(&another), [before]);
+    drop(another);
+    let error = log.append(1, accepted("b")).unwrap_err().to_string();
+    assert!(error.contains("this process ends"), "{error}");
+    log.reopen().unwrap();
+    assert!(log.append(1, accepted("b")).is_err());
+    assert_eq!(all(&SledLog::open(&path).unwrap()).len(), 1);
+}
+
 /// The states in the table at the top of the module, as a crash at any point leaves them.
 #[test]
 fn an_interrupted_rewrite_is_finished_or_undone() {

@@ -146,6 +146,11 @@ impl Prepared {
         Ok(Prepared { home, options: options.clone(), config, log, model, template })
     }
 
+    /// The log, for whoever closes it when the daemon ends.
+    pub fn log(&self) -> Arc<dyn EventLog> {
+        self.log.clone()
+    }
+
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
         let Prepared { home, options, config, log, model, template } = self;

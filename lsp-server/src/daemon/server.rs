@@ -36,6 +36,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let socket = home.socket()?;
     let _elected = elect(&home)?;
     let prepared = Prepared::new(home, options)?;
+    let log = prepared.log();
     let mut listener = Listener::open(&socket)?;
     let (loading, progress) = watch::channel(Loading::Busy);
     let server = Server {
@@ -80,6 +81,9 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     // Connections that wait for the model end.
     drop(loading);
     server.drain().await;
+    // The next daemon needs the log, and the rest of this process takes a while to go: the system
+    // gives a thread of low priority little time to end.
+    log.close();
     result
 }
 

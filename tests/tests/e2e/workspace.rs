@@ -67,6 +67,28 @@ fn the_status_names_the_folder_and_counts_what_may_be_indexed() {
     eventually("the next daemon has not got it either", || is_indexed(&home, 3));
 }
 
+/// A daemon that ends gives up its lock and then takes a while to be gone, above all if a thread of
+/// low priority has to end on a busy machine. The next daemon found the event log in use then, and
+/// `hone lsp` ended before it had answered its editor.
+#[test]
+fn whoever_gets_the_lock_of_a_daemon_that_ends_finds_its_log_free() {
+    let project = tempfile::tempdir().unwrap();
+    fs::write(project.path().join("a.rs"), "fn a() {}\n").unwrap();
+    let home = home();
+    for stop in 1..=3 {
+        let _editor = editor(&home, project.path());
+        eventually("the folder is open", || !folders(&home).is_empty());
+        let lock = fs::File::open(home.path().join("run/daemon.lock")).unwrap();
+        let database = fs::File::open(home.path().join("data/events.sled/db")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| home.output(&["stop"]));
+            lock.lock().unwrap();
+            assert!(database.try_lock().is_ok(), "stop {stop}: the log is in use");
+            drop((lock, database));
+        });
+    }
+}
+
 #[test]
 fn a_folder_is_let_go_with_its_last_editor() {
     let project = tempfile::tempdir().unwrap();
