@@ -60,6 +60,9 @@ struct Arguments {
     /// Write the last version into this file
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Write an adapter of the last version into this file, for `hone adapter import`
+    #[arg(long)]
+    adapter: Option<PathBuf>,
     /// Round every version to 2^-(15 - coarse)
     #[arg(long, default_value_t = 0)]
     coarse: u32,
@@ -122,6 +125,9 @@ fn main() -> anyhow::Result<()> {
     let shared = team.sharpen(first, &members, rounds, arguments.coarse)?;
     if let Some(path) = &arguments.out {
         shared.write(&team.frame, path)?;
+    }
+    if let Some(path) = &arguments.adapter {
+        compose(&team.frame, &shared, None)?.write(path)?;
     }
     for member in &members {
         let Some(later) = &member.later else { continue };
