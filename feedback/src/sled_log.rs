@@ -55,6 +55,9 @@ mod damage_tests;
 #[cfg(test)]
 mod tests;
 
+/// Why nothing can be done with a log that is closed for good.
+const CLOSED: &str = "it is closed, because this process ends";
+
 pub struct SledLog {
     path: PathBuf,
     /// `None` while the log is opened again, after that failed, and once it is closed for good.
@@ -146,9 +149,7 @@ impl SledLog {
     ) -> Result<T, LogError> {
         match self.store.read().as_ref() {
             Some(store) => work(store),
-            None if self.is_closed.load(Ordering::Relaxed) => {
-                Err(self.write_error("it is closed, because this process ends"))
-            }
+            None if self.is_closed.load(Ordering::Relaxed) => Err(self.write_error(CLOSED)),
             None => Err(self.write_error("it is closed and will be opened again")),
         }
     }
@@ -260,6 +261,9 @@ impl EventLog for SledLog {
     }
 
     fn reopen(&self) -> Result<(), LogError> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(self.write_error(CLOSED));
+        }
         files::check_room(&self.path).map_err(|error| self.write_error(error))?;
         // sled repeats its first error for ever, so the store is closed and opened again.
         // No lock is held while it opens: every keystroke in an editor takes this lock.
