@@ -78,6 +78,11 @@ impl Paths {
         self.run().join("daemon.lock")
     }
 
+    /// The lock of `hone learn --history`.
+    pub fn history_lock(&self) -> PathBuf {
+        self.run().join("history.lock")
+    }
+
     pub fn daemon_log(&self) -> PathBuf {
         self.root.join("logs").join("daemon.log")
     }

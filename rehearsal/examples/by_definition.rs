@@ -125,8 +125,10 @@ fn count(places: &[Place], exact: &[bool], first: &[bool]) -> BTreeMap<&'static 
 /// Draws the stream as the rehearsal did.
 fn places(arguments: &Arguments) -> Result<Vec<Place>> {
     let since = arguments.since.map(Filter::first_second).transpose()?;
-    let history =
-        History::open(&arguments.repo, &Filter { author: arguments.author.clone(), since })?;
+    let history = History::open(
+        &arguments.repo,
+        &Filter { author: arguments.author.clone(), since, head: None },
+    )?;
     let mut definitions = Definitions::default();
     let mut places: Vec<Place> = vec![];
     let (mut lines, mut commit) = (0, (String::new(), 0));

@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header(["author", "lines", "known", "expected", "characters expected"]);
     for (repo, author) in arguments.repos.iter().zip(arguments.author.iter().cycle()) {
-        let filter = Filter { author: Some(author.clone()), since };
+        let filter = Filter { author: Some(author.clone()), since, head: None };
         let mut counts = Counts::default();
         let mut memory = Memory::default();
         let mut of_commit: Vec<FileChange> = vec![];

@@ -11,19 +11,12 @@ use clap::Parser;
 use jiff::civil::Date;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::seq::{IndexedRandom, SliceRandom};
-use rehearsal::developer::history::{self, FileChange, Filter, History, Hunk};
-use serde_json::{Value, json};
-use std::collections::HashSet;
+use rand::seq::SliceRandom;
+use rehearsal::developer::history::{self, Filter, History};
+use rehearsal::developer::written::{self, Amount};
+use serde_json::json;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-
-/// A hunk is cut behind the line with which it has this many characters.
-const WRITTEN_CHARS: usize = 500;
-/// A hunk with fewer characters, blanks not counted, has nothing to learn from.
-const WRITTEN_CHARS_MIN: usize = 8;
-/// A commit that changes more files was made by a program: a rename or a formatter.
-const COMMIT_FILES_MAX: usize = 20;
 
 #[derive(Parser)]
 #[command(about = "Draws what the authors of some repositories wrote, as texts to learn from")]
@@ -58,68 +51,21 @@ fn main() -> Result<()> {
     for (index, repo) in arguments.repos.iter().enumerate() {
         let author = arguments.author.get(index).or(arguments.author.first());
         let since = arguments.since.map(Filter::first_second).transpose()?;
-        let filter = Filter { author: author.cloned(), since };
+        let filter = Filter { author: author.cloned(), since, head: None };
         let history = History::open(repo, &filter)?;
         let name = repo.file_name().context("a repository has no name")?.to_string_lossy();
-        let hunks = hunks_of(&history, &arguments, &mut random)?;
+        let amount = Amount { hunks: arguments.hunks, per_commit: arguments.per_commit };
+        let hunks = written::draw(&history, usize::MAX, amount, &mut random)?;
         eprintln!("{name}: {} hunks of {} commits", hunks.len(), history.len());
-        drawn.extend(hunks.into_iter().map(|hunk| (name.clone(), hunk)));
+        drawn.extend(hunks.into_iter().map(|(_, hunk)| (name.clone(), hunk)));
     }
     drawn.shuffle(&mut random);
     let mut out = BufWriter::new(io::stdout().lock());
-    for (repository, mut hunk) in drawn {
+    for (repository, hunk) in drawn {
+        let mut hunk = serde_json::to_value(hunk)?;
         hunk["repository"] = json!(repository);
         serde_json::to_writer(&mut out, &hunk)?;
         out.write_all(b"\n")?;
     }
     Ok(out.flush()?)
-}
-
-/// Some hunks of as many commits of a history as there are.
-fn hunks_of(history: &History, arguments: &Arguments, random: &mut StdRng) -> Result<Vec<Value>> {
-    let mut of_commits = vec![];
-    let mut seen = HashSet::new();
-    for changes in history.commits() {
-        let changes = changes?;
-        if changes.len() > COMMIT_FILES_MAX {
-            continue;
-        }
-        let found = changes.iter().flat_map(|change| {
-            change.hunks.iter().filter_map(|hunk| written(change, hunk)).collect::<Vec<_>>()
-        });
-        // A text that is written again and again counts once.
-        let fresh: Vec<Value> =
-            found.filter(|hunk| seen.insert(hunk["written"].to_string())).collect();
-        let some = fresh.choose_multiple(random, arguments.per_commit).cloned();
-        of_commits.push(some.collect::<Vec<Value>>());
-    }
-    of_commits.shuffle(random);
-    Ok(of_commits.into_iter().flatten().take(arguments.hunks).collect())
-}
-
-/// The hunk as the developer begins it: the hunks above it are written, and the lines that it
-/// replaces are gone.
-fn written(change: &FileChange, hunk: &Hunk) -> Option<Value> {
-    let (before, after) = (history::lines(&change.before), history::lines(&change.after));
-    let above = after[..hunk.added.start].concat();
-    let below = before[hunk.removed.end..].concat();
-    let mut written = String::new();
-    for line in &after[hunk.added.clone()] {
-        written.push_str(&line.replace("\r\n", "\n"));
-        if written.chars().count() >= WRITTEN_CHARS {
-            break;
-        }
-    }
-    let letters = written.chars().filter(|c| !c.is_whitespace()).count();
-    (letters >= WRITTEN_CHARS_MIN && written.ends_with('\n')).then(|| {
-        json!({
-            "commit": change.commit,
-            "path": change.path,
-            "language": change.language,
-            // The developer begins on an empty line.
-            "text": format!("{above}\n{below}"),
-            "cursor": above.chars().count(),
-            "written": written,
-        })
-    })
 }

@@ -30,7 +30,7 @@ export function activate(context: vscode.ExtensionContext): void {
         (document) => nextEdits.isLastChangeOf(document),
     );
     const pages = new Pages(server, provider);
-    const warmStart = new WarmStart(server, context.globalStorageUri);
+    const warmStart = new WarmStart(server);
     context.subscriptions.push(
         output,
         server,

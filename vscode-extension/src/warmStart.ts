@@ -1,24 +1,19 @@
-// "Learn from This Workspace's History": Hone rehearses on the commits of a folder while the user
-// works, and adopts what it learned if that would have done better than the model alone.
+// "Learn from This Workspace's History": Hone learns from the commits of a folder while the user
+// works, and adopts what it learned if that completes more of the newest of them.
 
-import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { ask, run } from './core/program';
-import { Rehearsal, rehearsal } from './core/warmStart';
+import { HistoryLearning, learnHistory } from './core/warmStart';
 import type { Server } from './server';
 
-const MINE = 'Learn from My Commits';
 const ALL = 'Learn from All Commits';
+const MINE = 'Only from Mine';
 
 export class WarmStart implements vscode.Disposable {
     private running: AbortController | undefined;
 
-    /** `storage` is a folder of this extension's own, where an interrupted rehearsal is kept. */
-    constructor(
-        private readonly server: Server,
-        private readonly storage: vscode.Uri,
-    ) {}
+    constructor(private readonly server: Server) {}
 
     async learn(): Promise<void> {
         if (this.running) throw new Error('it is learning from the history already');
@@ -28,29 +23,28 @@ export class WarmStart implements vscode.Disposable {
         if (!folder) return;
         const me = await mailOf(folder.uri.fsPath);
         const detail =
-            'Hone types the last commits into a copy of itself, and keeps what it learns only if ' +
-            'that would have done better than the model alone. On two cores this takes some ' +
-            'hours, at low priority. You can stop it, and it goes on from there when you start ' +
-            'it again. “Hone: Roll Back the Adapter” takes back what it learned.';
+            'Hone learns what was written in the last 1,000 commits, and keeps that only if it ' +
+            'completes more of the newest changes, which it does not learn, than what serves ' +
+            'now. On two cores this takes a quarter of an hour and more, at low priority. You ' +
+            'can stop it, and it goes on from there when you start it again. “Hone: Roll Back ' +
+            'the Adapter” takes back what it learned.';
         const picked = await vscode.window.showInformationMessage(
             `Learn from the history of ${folder.name}?`,
             { modal: true, detail },
-            ...(me === undefined ? [ALL] : [MINE, ALL]),
+            ...(me === undefined ? [ALL] : [ALL, MINE]),
         );
         if (!picked) return;
         const author = picked === MINE ? me : undefined;
-        const said = await this.rehearse(folder.uri.fsPath, author);
+        const said = await this.learnFrom(folder.uri.fsPath, author);
         if (said !== undefined) void vscode.window.showInformationMessage(`Hone: ${said}`);
     }
 
     /** What `hone` says at the end; `undefined` if the user stopped it. */
-    private async rehearse(
+    private async learnFrom(
         folder: string,
         author: string | undefined,
     ): Promise<string | undefined> {
         const program = this.server.program();
-        const name = createHash('sha256').update(folder).digest('hex').slice(0, 16);
-        const work = vscode.Uri.joinPath(this.storage, 'rehearsals', name).fsPath;
         const abort = new AbortController();
         this.running = abort;
         const options = {
@@ -61,16 +55,16 @@ export class WarmStart implements vscode.Disposable {
         try {
             return await vscode.window.withProgress(options, async (progress, token) => {
                 token.onCancellationRequested(() => abort.abort());
-                const seen = new Rehearsal();
+                const seen = new HistoryLearning();
                 const take = (line: string): void => {
                     const step = seen.take(line);
                     if (step) progress.report(step);
                 };
-                await run(program, rehearsal(folder, author, work), take, {
+                await run(program, learnHistory(folder, author), take, {
                     signal: abort.signal,
                     isBackground: true,
                 });
-                return seen.adopted;
+                return seen.outcome;
             });
         } catch (error) {
             if (abort.signal.aborted) return undefined;

@@ -1,34 +1,39 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Rehearsal, rehearsal } from '../src/core/warmStart';
+import { HistoryLearning, learnHistory } from '../src/core/warmStart';
 
-const at = (number: number, places: number) =>
-    JSON.stringify({ arm: 'gate', number, of_arms: 3, places, of_places: 100 });
+const at = (percent: number, doing: string) => JSON.stringify({ percent, doing });
 
-test('a rehearsal says how far it is over all of its arms', () => {
-    const seen = new Rehearsal();
-    assert.equal(seen.take(at(1, 0)), undefined);
-    assert.deepEqual(seen.take(at(1, 50)), { increment: 16, message: '16 %' });
-    assert.equal(seen.take(at(1, 50)), undefined);
-    assert.deepEqual(seen.take(at(3, 100)), { increment: 84, message: '100 %' });
+test('a progress bar only goes forward, and says what is done', () => {
+    const seen = new HistoryLearning();
+    const steps = [at(2, 'learning'), at(40, 'learning'), at(40, 'checking'), at(100, 'checking')];
+    assert.deepEqual(
+        steps.map((line) => seen.take(line)),
+        [
+            { increment: 2, message: '2 %, learning' },
+            { increment: 38, message: '40 %, learning' },
+            { increment: 0, message: '40 %, checking' },
+            { increment: 60, message: '100 %, checking' },
+        ],
+    );
 });
 
-test('what was adopted is told in the words of hone', () => {
-    const seen = new Rehearsal();
-    for (const line of ['Typed 15 commits.', at(3, 100), 'adopted: the gate', 'no adapter: few']) {
+test('what came of it is told in the words of hone', () => {
+    const seen = new HistoryLearning();
+    for (const line of [at(100, 'checking'), 'adopted: v1 serves from now on.', '']) {
         seen.take(line);
     }
-    assert.equal(seen.adopted, 'adopted: the gate no adapter: few');
+    assert.equal(seen.outcome, 'adopted: v1 serves from now on.');
 });
 
 test('a line that is no progress is no error', () => {
-    const seen = new Rehearsal();
+    const seen = new HistoryLearning();
     assert.equal(seen.take('{}'), undefined);
     assert.equal(seen.take(''), undefined);
 });
 
 test('the author is left out if all commits are wanted', () => {
-    assert.ok(!rehearsal('/p', undefined, '/w').includes('--author'));
-    const mine = rehearsal('/p', 'a@b.c', '/w');
+    assert.ok(!learnHistory('/p', undefined).includes('--author'));
+    const mine = learnHistory('/p', 'a@b.c');
     assert.equal(mine[mine.indexOf('--author') + 1], 'a@b.c');
 });

@@ -458,6 +458,7 @@ impl Engine for LlamaEngine {
             ScorePrompt::Fim(prompt) => self.prompt_tokens(prompt),
             ScorePrompt::Tokens { prompt, adapter_from } => (prompt.clone(), *adapter_from),
         };
+        self.context.set_threads(self.threads.now());
         let count = request.tokens.len();
         if count == 0 || count > SCORED_TOKENS || prompt.len() - from > SCORED_TAIL {
             return Err(EngineError::Failed("the text is empty or too long to be scored".into()));

@@ -4,6 +4,7 @@
 //! holds a core, all threads wait for the one that has no core, and two threads then take several
 //! times as long as one.
 
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// The shortest time over which the use of the cores is measured.
@@ -27,7 +28,8 @@ pub struct Threads {
 /// Processor time since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ticks {
-    /// The ticks of all processes except nice ones, which give way; the learner is one of these.
+    /// The ticks of all processes. Nice ones, such as the learner, give way and are left out,
+    /// unless this thread is nice too.
     all: u64,
     /// The ticks of this process.
     own: u64,
@@ -66,26 +68,34 @@ impl Threads {
 impl Ticks {
     /// `None` where there is no `/proc`. The number of threads then stays the same.
     fn read() -> Option<Ticks> {
+        let thread = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
+        let is_nice = field::<i64>(&thread, NICENESS)? > 0;
+        let process = std::fs::read_to_string("/proc/self/stat").ok()?;
         Some(Ticks {
-            all: busy(&std::fs::read_to_string("/proc/stat").ok()?)?,
-            own: own(&std::fs::read_to_string("/proc/self/stat").ok()?)?,
+            all: busy(&std::fs::read_to_string("/proc/stat").ok()?, is_nice)?,
+            own: field::<u64>(&process, UTIME)? + field::<u64>(&process, STIME)?,
         })
     }
 }
 
-/// user + system + irq + softirq of the first line of `/proc/stat` (proc(5)):
-/// `cpu user nice system idle iowait irq softirq …`.
-fn busy(stat: &str) -> Option<u64> {
+/// user + system + irq + softirq of the first line of `/proc/stat` (proc(5)), and nice if that
+/// counts: `cpu user nice system idle iowait irq softirq …`.
+fn busy(stat: &str, with_nice: bool) -> Option<u64> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    [0, 2, 5, 6].into_iter().map(|field| ticks.get(field).copied()).sum()
+    let nice = if with_nice { *ticks.get(1)? } else { 0 };
+    let others: Option<u64> = [0, 2, 5, 6].into_iter().map(|field| ticks.get(field).copied()).sum();
+    Some(others? + nice)
 }
 
-/// utime + stime of `/proc/self/stat`: fields 14 and 15, counted from behind the
-/// name, which may hold anything.
-fn own(stat: &str) -> Option<u64> {
-    let fields: Vec<&str> = stat.get(stat.rfind(')')? + 1..)?.split_whitespace().collect();
-    Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
+/// Fields of `/proc/self/stat`, counted from behind the name: fields 14, 15 and 19 of proc(5).
+const UTIME: usize = 11;
+const STIME: usize = 12;
+const NICENESS: usize = 16;
+
+/// A field of `/proc/self/stat`. The name, which stands before them all, may hold anything.
+fn field<T: FromStr>(stat: &str, index: usize) -> Option<T> {
+    stat.get(stat.rfind(')')? + 1..)?.split_whitespace().nth(index)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -94,9 +104,12 @@ mod tests {
 
     #[test]
     fn the_files_of_the_kernel_are_parsed() {
-        assert_eq!(busy("cpu  100 7 30 9000 11 2 3 0 0 0\ncpu0 1 2 3\n"), Some(135));
-        assert_eq!(own("77 (hone (serve) S 1 2 3 4 5 6 7 8 9 10 40 2 0 0"), Some(42));
-        assert_eq!((busy("intr 1"), own("77 hone")), (None, None));
+        let cpu = "cpu  100 7 30 9000 11 2 3 0 0 0\ncpu0 1 2 3\n";
+        assert_eq!((busy(cpu, false), busy(cpu, true)), (Some(135), Some(142)));
+        let stat = "77 (hone (serve) S 1 2 3 4 5 6 7 8 9 10 40 2 0 0 20 -5 1";
+        assert_eq!((field(stat, UTIME), field(stat, STIME)), (Some(40), Some(2)));
+        assert_eq!(field(stat, NICENESS), Some(-5));
+        assert_eq!((busy("intr 1", false), field::<u64>("77 hone", UTIME)), (None, None));
     }
 
     #[test]

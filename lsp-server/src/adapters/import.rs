@@ -1,7 +1,7 @@
 //! Imports an adapter that was trained elsewhere. Its file is written first, under a name without a
 //! number. The registry then gives it a number.
 
-use crate::adapters::registry::{IMPORT_PREFIX, Registry};
+use crate::adapters::registry::{IMPORT_PREFIX, Origin, Registry};
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
 use models::adapter::LoraAdapter;
@@ -41,9 +41,10 @@ impl ImportedFile {
         self,
         registry: &mut Registry,
         base_sha256: &str,
+        origin: Option<Origin>,
         now_ms: u64,
     ) -> Result<AdapterVersion> {
-        registry.import(&self.file, self.sha256, base_sha256, now_ms)
+        registry.import(&self.file, self.sha256, base_sha256, origin, now_ms)
     }
 }
 
@@ -96,7 +97,7 @@ pub mod tests {
             std::fs::write(&registry, text).unwrap();
             let (mut opened, _) = Registry::open(folder.path(), "base");
             let file = ImportedFile::write(folder.path(), &adapter("base")).unwrap();
-            let refused = file.import(&mut opened, "base", 0).unwrap_err().to_string();
+            let refused = file.import(&mut opened, "base", None, 0).unwrap_err().to_string();
             assert!(refused.contains("registry.json"), "{refused}");
             assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter", "{text}");
             assert_eq!(std::fs::read_to_string(&registry).unwrap(), text);
@@ -115,7 +116,7 @@ pub mod tests {
         std::fs::write(folder.path().join("v0002.optimizer"), "another's state").unwrap();
         let (mut registry, _) = Registry::open(folder.path(), "base");
         let file = ImportedFile::write(folder.path(), &adapter("base")).unwrap();
-        assert_eq!(file.import(&mut registry, "base", 0).unwrap(), 3);
+        assert_eq!(file.import(&mut registry, "base", None, 0).unwrap(), 3);
         assert_eq!(std::fs::read(&first).unwrap(), b"the first adapter");
         assert!(registry.check(3, "base").is_ok());
     }

@@ -34,6 +34,9 @@ pub const TEAM_JOB: &str = "team";
 /// The job name in the report of an adapter that was imported.
 pub const IMPORTED: &str = "import";
 
+/// The job name in the report of an adapter that learned from the history of a repository.
+pub const HISTORY_JOB: &str = "history";
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     pub version: AdapterVersion,
@@ -48,6 +51,9 @@ pub struct Entry {
     /// Hone, counts as having learned from every offer.
     #[serde(default)]
     pub offers: Option<Vec<OfferId>>,
+    /// The folder of the repository from whose history it learned, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<PathBuf>,
     /// It learned, itself or through an ancestor, from something that was forgotten since. Its file
     /// is gone.
     #[serde(default)]
@@ -56,6 +62,14 @@ pub struct Entry {
     #[serde(default)]
     pub verdict: Option<Verdict>,
     pub report: UpdateReport,
+}
+
+/// Where an adapter that Hone itself has trained outside the daemon comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The folder of the repository from whose history it learned.
+    pub history: PathBuf,
+    pub report: Box<UpdateReport>,
 }
 
 /// An adapter that is to be registered. Its files are complete and have temporary names; they get
@@ -294,9 +308,14 @@ impl Registry {
         file: &Path,
         sha256: String,
         base_sha256: &str,
+        origin: Option<Origin>,
         now_ms: u64,
     ) -> Result<AdapterVersion> {
         let version = self.next_version();
+        let (history, report) = match origin {
+            None => (None, UpdateReport { job: IMPORTED.into(), ..UpdateReport::default() }),
+            Some(Origin { history, report }) => (Some(history), *report),
+        };
         let entry = Entry {
             version,
             parent: 0,
@@ -306,9 +325,10 @@ impl Registry {
             labels: (0, 0),
             // It has learned from no offer that is recorded here.
             offers: Some(vec![]),
+            history,
             forgotten: false,
             verdict: None,
-            report: UpdateReport { job: IMPORTED.into(), ..UpdateReport::default() },
+            report,
         };
         let candidate = Candidate { entry, adapter: file.to_owned(), optimizer: None };
         self.register(&candidate, |_| {})?;

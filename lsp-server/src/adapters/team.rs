@@ -81,10 +81,14 @@ pub enum Outcome {
 impl TeamFiles {
     /// The files of the home whose adapters lie in this folder.
     pub fn beside(adapters: &Path) -> TeamFiles {
-        TeamFiles { folder: adapters.with_file_name("team") }
+        TeamFiles::at(adapters.with_file_name("team"))
     }
 
-    fn core_file(&self) -> PathBuf {
+    pub fn at(folder: PathBuf) -> TeamFiles {
+        TeamFiles { folder }
+    }
+
+    pub fn core_file(&self) -> PathBuf {
         self.folder.join("shared.core")
     }
 

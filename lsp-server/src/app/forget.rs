@@ -48,6 +48,7 @@ impl App {
             (services.recorder.log().clone(), services.adapters.model().sha256.clone());
         let (change, found) = change
             .blocking(move |registry| -> Result<(OffersToForget, Forgotten)> {
+                OffersToForget::drop_unfinished(&scope, registry)?;
                 let found = OffersToForget::search(&*log, scope)?;
                 let plan = found.plan(registry, &base);
                 Ok((found, plan))

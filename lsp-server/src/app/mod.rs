@@ -11,7 +11,7 @@ mod status_line;
 pub mod team;
 
 use crate::adapters::import::{self, ImportedFile};
-use crate::adapters::registry::Registry;
+use crate::adapters::registry::{Origin, Registry};
 use crate::config::Config;
 use crate::learning::{contribution, trial_runner};
 use crate::paths::Paths;
@@ -136,7 +136,11 @@ impl App {
 
     /// Registers an adapter that was trained elsewhere; answers its version. It does not serve
     /// until the user chooses it.
-    pub async fn import_adapter(&self, path: PathBuf) -> Result<AdapterVersion> {
+    pub async fn import_adapter(
+        &self,
+        path: PathBuf,
+        origin: Option<Origin>,
+    ) -> Result<AdapterVersion> {
         let (model, folder) = (self.services.adapters.model().clone(), self.paths.adapters());
         let base_sha256 = model.sha256.clone();
         self.services.adapters.serving().check_writable()?;
@@ -147,8 +151,9 @@ impl App {
         });
         let (file, now_ms) = (file.await??, self.services.clock.unix_ms());
         let change = self.services.adapters.change().await;
-        let (_, version) =
-            change.commit(move |registry| file.import(registry, &base_sha256, now_ms)).await?;
+        let (_, version) = change
+            .commit(move |registry| file.import(registry, &base_sha256, origin, now_ms))
+            .await?;
         Ok(version)
     }
 

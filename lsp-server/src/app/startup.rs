@@ -154,22 +154,7 @@ impl Prepared {
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
         let Prepared { home, options, config, log, model, template } = self;
-        let threads = match config.model.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
-            threads => threads,
-        };
-        let llama = LlamaConfig {
-            path: model.path.clone(),
-            template,
-            threads,
-            adapts_threads: config.model.threads == 0,
-            gpu_layers: config.model.gpu_layers,
-            prompt_tokens: config.lab.prompt_tokens,
-            micro_batch: None,
-            records_experts: true,
-            loaded: LoadedModel::default(),
-            speed: PromptSpeed::default(),
-        };
+        let llama = engine_config(&config, &model.path, template);
         let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };
         let preemption = Arc::new(LearnerPreemption::default());
         let preempts = preemption.clone();
@@ -206,6 +191,26 @@ impl Prepared {
         app.contributions.get_or_init(|| contribute);
         tokio::spawn(supervisor.run(asked));
         Ok((app, learn_now))
+    }
+}
+
+/// The settings of an engine that serves this model.
+pub fn engine_config(config: &Config, model: &Path, template: &'static FimTemplate) -> LlamaConfig {
+    let threads = match config.model.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS),
+        threads => threads,
+    };
+    LlamaConfig {
+        path: model.to_owned(),
+        template,
+        threads,
+        adapts_threads: config.model.threads == 0,
+        gpu_layers: config.model.gpu_layers,
+        prompt_tokens: config.lab.prompt_tokens,
+        micro_batch: None,
+        records_experts: true,
+        loaded: LoadedModel::default(),
+        speed: PromptSpeed::default(),
     }
 }
 

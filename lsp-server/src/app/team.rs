@@ -412,6 +412,7 @@ fn candidate(registry: &Registry, frame: &Frame, core: &Core, at_ms: u64) -> Res
         labels: (0, 0),
         // Of the offers on this machine it has learned through its parent alone.
         offers: Some(vec![]),
+        history: None,
         forgotten: false,
         verdict: None,
         report,

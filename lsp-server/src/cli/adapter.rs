@@ -3,7 +3,7 @@
 mod diff;
 
 use crate::adapters::import::{self, ImportedFile};
-use crate::adapters::registry::{Entry, IMPORTED, Registry, TEAM_JOB};
+use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
 use crate::cli::settings::Configured;
 use crate::config::Config;
@@ -163,11 +163,18 @@ async fn choose(
     if !client::ask(home, Command::UseAdapter { adapter: chosen }).await? {
         let mut own = OwnRegistry::open(home, base_sha256)?;
         (chosen, before) = (version(&own.registry)?, own.registry.active());
-        own.registry.check(chosen, base_sha256)?;
-        own.registry.activate(chosen)?;
+        own.serve(chosen, base_sha256)?;
     }
     say!("{} serves from now on (before: {})", name(chosen), name(before))?;
     Ok(())
+}
+
+/// Makes a registered adapter serve.
+async fn serve(home: &Paths, version: AdapterVersion, base_sha256: &str) -> Result<()> {
+    if client::ask(home, Command::UseAdapter { adapter: version }).await? {
+        return Ok(());
+    }
+    OwnRegistry::open(home, base_sha256)?.serve(version, base_sha256)
 }
 
 /// The registry while no daemon runs, and none may start. It is read after the daemon's lock
@@ -182,6 +189,11 @@ impl OwnRegistry {
         let _elected = election::elect(home)?;
         let (registry, _) = Registry::open(&home.adapters(), base_sha256);
         Ok(OwnRegistry { registry, _elected })
+    }
+
+    fn serve(&mut self, version: AdapterVersion, base_sha256: &str) -> Result<()> {
+        self.registry.check(version, base_sha256)?;
+        self.registry.activate(version)
     }
 }
 
@@ -227,16 +239,7 @@ async fn import(
     let path = std::path::absolute(path)?;
     // Read here first: what is wrong with it is wrong without a daemon too.
     let adapter = import::read(&path, base, base_sha256)?;
-    let command = Command::ImportAdapter { path };
-    let version = match client::question::<Result<AdapterVersion, String>>(home, command).await? {
-        Some(answer) => answer.map_err(anyhow::Error::msg)?,
-        None => {
-            let mut own = OwnRegistry::open(home, base_sha256)?;
-            own.registry.check_writable()?;
-            let file = ImportedFile::write(&home.adapters(), &adapter)?;
-            file.import(&mut own.registry, base_sha256, SystemClock::default().unix_ms())?
-        }
-    };
+    let version = register(home, path, &adapter, base_sha256, None).await?;
     say!("imported as v{version}; `hone adapter use {version}` serves it")?;
     let hyper = &config.lab.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
@@ -251,6 +254,38 @@ async fn import(
         say!("note: it was trained to act on every token; Hone has it act behind the prompt only")?;
     }
     Ok(())
+}
+
+/// Registers what Hone has trained outside the daemon, and has it serve.
+pub async fn adopt(
+    home: &Paths,
+    path: &Path,
+    base: (&Path, &str),
+    origin: Origin,
+) -> Result<AdapterVersion> {
+    let (model, base_sha256) = base;
+    let adapter = import::read(path, model, base_sha256)?;
+    let version = register(home, path.to_owned(), &adapter, base_sha256, Some(origin)).await?;
+    serve(home, version, base_sha256).await?;
+    Ok(version)
+}
+
+/// Asks the daemon to register an adapter, or registers it if no daemon runs.
+async fn register(
+    home: &Paths,
+    path: PathBuf,
+    adapter: &LoraAdapter,
+    base_sha256: &str,
+    origin: Option<Origin>,
+) -> Result<AdapterVersion> {
+    let command = Command::ImportAdapter { path, origin: origin.clone() };
+    if let Some(answer) = client::question::<Result<AdapterVersion, String>>(home, command).await? {
+        return answer.map_err(anyhow::Error::msg);
+    }
+    let mut own = OwnRegistry::open(home, base_sha256)?;
+    own.registry.check_writable()?;
+    let file = ImportedFile::write(&home.adapters(), adapter)?;
+    file.import(&mut own.registry, base_sha256, origin, SystemClock::default().unix_ms())
 }
 
 fn name(version: AdapterVersion) -> String {
@@ -318,6 +353,7 @@ fn tried(registry: &Registry, entry: &Entry) -> &'static str {
 fn origin(entry: &Entry) -> String {
     match entry.parent {
         _ if entry.report.job == IMPORTED => "import".into(),
+        _ if entry.report.job == HISTORY_JOB => "history".into(),
         _ if entry.report.job.starts_with(TEAM_JOB) => "team".into(),
         0 => "model".into(),
         parent => name(parent),
@@ -362,7 +398,13 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
     };
     vec![
         ("version", format!("{}{serves}", name(entry.version))),
-        ("learned from", origin(entry)),
+        (
+            "learned from",
+            match &entry.history {
+                Some(repository) => format!("the history of {}", repository.display()),
+                None => origin(entry),
+            },
+        ),
         ("learned at", date(entry.created_at_ms)),
         (
             "labels",
@@ -448,7 +490,7 @@ mod tests {
     fn register(home: &Paths, base_sha256: &str) {
         let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
         let file = ImportedFile::write(&home.adapters(), &adapter(base_sha256)).unwrap();
-        file.import(&mut registry, base_sha256, 0).unwrap();
+        file.import(&mut registry, base_sha256, None, 0).unwrap();
     }
 
     /// Without a daemon to ask, `hone adapter use` read the registry, waited for a daemon

@@ -148,6 +148,7 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     }
     if !plan {
         ForgottenList::open(home.forgotten()).add(scope)?;
+        OffersToForget::drop_unfinished(scope, &registry)?;
     }
     let log = SledLog::open(&home.event_log())?;
     let found = OffersToForget::search(&log, scope.clone())?;

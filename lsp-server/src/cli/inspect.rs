@@ -1,4 +1,4 @@
-//! `hone status`, `hone events` and `hone learn`. They ask the daemon if one runs, and else
+//! `hone status` and `hone events`. They ask the daemon if one runs, and else
 //! read its files.
 
 use crate::adapters::registry::Registry;
@@ -14,12 +14,11 @@ use crate::report::status::{
 use crate::services::adapter_service::Swaps;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
 use models::store::Store;
-use serde_json::Value;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -175,21 +174,4 @@ async fn each_line(
         }
     }
     Ok(true)
-}
-
-pub async fn learn(home: &Paths) -> Result<()> {
-    let mut connection = client::connect_settled(home, Command::Learn)
-        .await?
-        .context("no daemon is running; open an editor, or run `hone serve`")?;
-    let mut text = String::new();
-    connection.read.read_to_string(&mut text).await?;
-    let answer: Value = serde_json::from_str(&text)?;
-    if let Some(reason) = answer["error"].as_str() {
-        bail!("{reason}");
-    }
-    match answer["waiting"].as_u64().unwrap_or(0) {
-        0 => say!("nothing to learn from yet: no labelled offer waits")?,
-        waiting => say!("learning from {waiting} label(s); follow it with `hone status`")?,
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! The handshake: the first line in each direction on the daemon's socket. It says who is there,
 //! which version, and which command. After `Welcome`, the command decides what follows.
 
+use crate::adapters::registry::Origin;
 use crate::privacy::forget_scope::Scope;
 use crate::services::snooze::Snooze;
 use feedback::event::AdapterVersion;
@@ -19,7 +20,7 @@ const LINE_LIMIT: u64 = 32 * 1024;
 /// The time in which the first line must arrive.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
     pub version: String,
@@ -31,7 +32,7 @@ pub struct Hello {
     pub command: Command,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "purpose", rename_all = "snake_case")]
 pub enum Command {
     /// LSP follows.
@@ -52,7 +53,11 @@ pub enum Command {
     UseAdapter { adapter: AdapterVersion },
     /// Registers the adapter in this PEFT folder or GGUF file; one line of `Result<AdapterVersion,
     /// String>` follows.
-    ImportAdapter { path: PathBuf },
+    ImportAdapter {
+        path: PathBuf,
+        #[serde(default)]
+        origin: Option<Origin>,
+    },
     /// Reads `config.toml` again; a [`Reply`] follows.
     Configure,
     /// Forgets what is recorded within a scope. With `plan` it only answers what that would be. One

@@ -214,8 +214,8 @@ async fn connection(
             let used = app.services.adapters.use_adapter(adapter).await;
             write_line(&mut write, &Reply::from(used)).await?;
         }
-        Command::ImportAdapter { path } => {
-            write_line(&mut write, &sendable(app.import_adapter(path).await)).await?;
+        Command::ImportAdapter { path, origin } => {
+            write_line(&mut write, &sendable(app.import_adapter(path, origin).await)).await?;
         }
         Command::Configure => {
             let config = Config::load(&app.paths.config_file());

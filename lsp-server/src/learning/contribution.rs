@@ -111,7 +111,8 @@ pub fn prepare(
     Ok(files)
 }
 
-fn read_values(path: &Path, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
+/// The change of the shared part that a job has written.
+pub fn read_values(path: &Path, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
     let name = || path.display().to_string();
     let bytes = std::fs::read(path).with_context(name)?;
     ensure!(sha256_of(&bytes) == report.adapter_sha256, "{}: not what was reported", name());

@@ -1,10 +1,11 @@
 //! Learning: runs the learner, checks its candidates and conducts trials.
 
 pub mod contribution;
-mod holdout_check;
+pub mod history;
+pub mod holdout_check;
 pub mod preemption;
 mod process;
-mod resources;
+pub mod resources;
 pub mod supervisor;
 pub mod trial_runner;
 

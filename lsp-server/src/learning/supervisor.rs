@@ -396,6 +396,7 @@ impl Supervisor {
             created_at_ms: services.clock.unix_ms(),
             labels: batch.span(),
             offers: Some(offers),
+            history: None,
             forgotten: false,
             verdict: None,
             report,

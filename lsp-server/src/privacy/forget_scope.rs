@@ -2,7 +2,8 @@
 //! that became of them. They are removed from the log and the disk, and adapters that learned from
 //! them are withdrawn. Retention removes old events in the same way.
 
-use crate::adapters::registry::Registry;
+use crate::adapters::history::HistoryFiles;
+use crate::adapters::registry::{Entry, Registry};
 use crate::adapters::team::TeamFiles;
 use crate::addresses;
 use anyhow::Result;
@@ -103,7 +104,7 @@ impl OffersToForget {
         let adapters = match self.scope {
             Scope::All => registry.kept(),
             Scope::Before { .. } => vec![],
-            _ => registry.learned_from(&self.offers),
+            _ => registry.learned_from(&self.offers, |root, entry| self.scope.means(root, entry)),
         };
         let serves = registry.active_without(&adapters, base_sha256);
         let adapters_left = self.adapters_left(registry);
@@ -143,6 +144,15 @@ impl OffersToForget {
         plan.is_nothing() && self.scope != Scope::All
     }
 
+    /// Removes what an interrupted run has learned from a history, before anything else is
+    /// forgotten. It may have learned from anything.
+    pub fn drop_unfinished(scope: &Scope, registry: &Registry) -> Result<()> {
+        match scope.is_by_user() {
+            true => HistoryFiles::beside(registry.folder()).remove(),
+            false => Ok(()),
+        }
+    }
+
     /// Withdraws the adapters that learned from the offers. This comes before the events are
     /// erased: as long as the log has the offers, another attempt finds the same adapters. A
     /// registry that cannot be read does not prevent forgetting; its adapters are left, as the plan
@@ -169,6 +179,23 @@ impl OffersToForget {
 }
 
 impl Scope {
+    /// Whether an adapter that learned from the history of this repository may have learned from
+    /// what is forgotten. It is not known from which of the repository's files it learned.
+    fn means(&self, root: &Path, entry: &Entry) -> bool {
+        let root = addresses::name_of_file(root);
+        let root = Path::new(&*root);
+        match self {
+            Scope::File { names } => names.iter().any(|name| Path::new(name).starts_with(root)),
+            Scope::Folder { names } => names.iter().any(|name| {
+                let folder = Path::new(name);
+                folder.starts_with(root) || root.starts_with(folder)
+            }),
+            Scope::Since { at_ms } => entry.created_at_ms >= *at_ms,
+            Scope::Before { .. } => false,
+            Scope::All => true,
+        }
+    }
+
     fn holds(&self, event: &Event) -> bool {
         // A prompt may quote other files than its own.
         let holds = |is_meant: &dyn Fn(&String) -> bool| match &event.kind {
@@ -313,6 +340,20 @@ mod tests {
         assert_eq!(left_without(NAMES, Scope::Folder { names: folder }), others(REMOTE));
         let here = Scope::Folder { names: names_of("/home") };
         assert_eq!(left_without(NAMES, here), others("/home/u/x.py"));
+    }
+
+    #[test]
+    fn a_history_is_meant_if_the_forgotten_files_may_be_in_it() {
+        let made = Entry { created_at_ms: 100, ..fixtures::entry(1, String::new()) };
+        let means = |scope: Scope| scope.means(Path::new("/p/app"), &made);
+        let names = |name: &str| vec![name.to_owned()];
+        assert!(means(Scope::File { names: names("/p/app/src/a.rs") }));
+        assert!(!means(Scope::File { names: names("/p/application/a.rs") }));
+        assert!(means(Scope::Folder { names: names("/p/app/src") }));
+        assert!(means(Scope::Folder { names: names("/p") }));
+        assert!(!means(Scope::Folder { names: names("/p/other") }));
+        assert!(means(Scope::Since { at_ms: 100 }) && !means(Scope::Since { at_ms: 101 }));
+        assert!(means(Scope::All) && !means(Scope::Before { at_ms: 200 }));
     }
 
     #[test]

@@ -94,6 +94,7 @@ pub fn entry(version: AdapterVersion, sha256: String) -> Entry {
         created_at_ms: 0,
         labels: (0, 0),
         offers: None,
+        history: None,
         forgotten: false,
         verdict: None,
         report: UpdateReport::default(),

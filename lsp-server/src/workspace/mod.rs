@@ -24,7 +24,7 @@ mod watch;
 
 use crate::config::patterns::Patterns;
 use crate::privacy::forget_scope::Scope;
-use access::Access;
+pub use access::Access;
 pub use contents::Snapshot;
 use feedback::clock::Clock;
 use folder::Folder;

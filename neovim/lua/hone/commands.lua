@@ -55,13 +55,14 @@ local function log()
   end)
 end
 
-local function rehearse()
+--- Runs a command of `hone` that takes long, in a terminal that shows how far it is.
+local function in_terminal(arguments)
   local path, advice = server.find()
   if not path then
     error(advice, 0)
   end
   vim.cmd.new()
-  vim.fn.jobstart({ path, 'rehearse', '--repo', vim.fn.getcwd() }, { term = true })
+  vim.fn.jobstart(vim.list_extend({ path }, arguments), { term = true })
 end
 
 ---@type table<string, fun()>
@@ -73,13 +74,18 @@ local own = {
     require('hone').enable()
   end,
   forget = forget,
+  history = function()
+    in_terminal({ 'learn', '--history', vim.fn.getcwd() })
+  end,
   log = log,
   next = function()
     if not require('hone').next_edit() then
       notify.say('Hone does not run in this buffer', vim.log.levels.WARN)
     end
   end,
-  rehearse = rehearse,
+  rehearse = function()
+    in_terminal({ 'rehearse', '--repo', vim.fn.getcwd() })
+  end,
   restart = function()
     server.stop(server.start)
   end,

@@ -1,5 +1,6 @@
 //! The arguments of `hone rehearse`, and the arms and repositories that they name.
 
+use crate::cli::texts::TextsArguments;
 use crate::developer::disturbance::Disturbance;
 use crate::developer::history::{Filter, History, parse_day};
 use crate::developer::{Editor, NOISE};
@@ -8,7 +9,7 @@ use crate::report::Repo;
 use crate::report::adopt;
 use crate::run::arm::{ArmKind, ArmSpec};
 use anyhow::{Result, ensure};
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -29,6 +30,7 @@ use std::str::FromStr;
 /// same seed gives the same stream.
 #[derive(Parser)]
 #[command(name = "hone rehearse", bin_name = "hone rehearse", version)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 #[command(after_help = "\
 Examples:
   hone rehearse                              this repository, 200 places
@@ -69,6 +71,8 @@ two with --keep-prompts, run one after the other and reuse the prompts that an
 earlier arm has computed, so that their latencies do not compare. The command
 fails if the daemon has labels that the developer did not give.")]
 pub struct Arguments {
+    #[command(subcommand)]
+    pub part: Option<Part>,
     /// The git repository to rehearse on; several make one report
     #[arg(long, default_value = ".", value_name = "DIR")]
     pub repo: Vec<PathBuf>,
@@ -189,6 +193,14 @@ pub struct Arguments {
 }
 
 /// One value of `--noise`.
+/// What only `hone` itself runs.
+#[derive(Debug, Subcommand)]
+pub enum Part {
+    /// Print what the authors of a repository wrote, as JSON lines
+    #[command(hide = true)]
+    Texts(TextsArguments),
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
     /// The share of the places at which the developer slips.
@@ -268,6 +280,7 @@ pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
         let filter = Filter {
             author: author.clone(),
             since: arguments.since.map(Filter::first_second).transpose()?,
+            head: None,
         };
         let history = History::open(path, &filter)?;
         let repo = Repo {

@@ -4,6 +4,7 @@ mod arguments;
 mod next_edits;
 mod observer;
 mod prompt_cache;
+mod texts;
 
 use crate::developer::history::History;
 use crate::report::adopt::Adoption;
@@ -15,7 +16,7 @@ use crate::run::judge::Judge;
 use crate::run::resume::WorkFolder;
 use crate::run::{self, RunResult, RunSettings, Visit};
 use anyhow::{Context, Result, bail, ensure};
-use arguments::Arguments;
+use arguments::{Arguments, Part};
 use clap::Parser;
 use observer::Observer;
 use prompt_cache::PromptCache;
@@ -48,6 +49,9 @@ pub fn main() -> ExitCode {
 }
 
 fn rehearse(arguments: &Arguments) -> Result<()> {
+    if let Some(Part::Texts(texts)) = &arguments.part {
+        return texts::print(texts);
+    }
     interrupt::install()?;
     if arguments.next_edits {
         return next_edits::rehearse(arguments);

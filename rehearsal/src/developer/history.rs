@@ -19,6 +19,8 @@ pub struct Filter {
     pub author: Option<String>,
     /// Older commits are left out. In seconds since the Unix epoch.
     pub since: Option<i64>,
+    /// The newest commit, in hex. If it is left out, it is the one that is checked out.
+    pub head: Option<String>,
 }
 
 impl Filter {
@@ -83,13 +85,16 @@ impl History {
     /// oldest first. Merges are left out, because nobody typed them.
     pub fn open(path: &Path, filter: &Filter) -> Result<History> {
         let repository = Repository::discover(path).with_context(|| {
-            format!("{} is not inside a git repository: pass --repo DIR", path.display())
+            format!("{} is not inside a git repository: name a folder that is", path.display())
         })?;
-        let head = repository
-            .head()
-            .and_then(|head| head.peel_to_commit())
-            .with_context(|| format!("{} has no commit to rehearse on", path.display()))?
-            .id();
+        let head = match &filter.head {
+            Some(head) => Oid::from_str(head).and_then(|head| repository.find_commit(head)),
+            None => repository.head().and_then(|head| head.peel_to_commit()),
+        };
+        let head = head.map(|head| head.id()).with_context(|| match &filter.head {
+            Some(head) => format!("{} has no commit {head}", path.display()),
+            None => format!("{} has no commit to read", path.display()),
+        })?;
         let commits = select(&repository, head, filter)
             .with_context(|| format!("cannot read the history of {}", path.display()))?;
         if commits.is_empty() {
@@ -145,9 +150,14 @@ impl History {
     /// The file changes of each commit, also those that only delete. They are computed when they
     /// are asked for.
     pub fn commits(&self) -> impl Iterator<Item = Result<Vec<FileChange>>> + '_ {
+        self.commits_from(0)
+    }
+
+    /// The same, without so many of the oldest commits.
+    pub fn commits_from(&self, older: usize) -> impl Iterator<Item = Result<Vec<FileChange>>> + '_ {
         let changes_of =
             |oid: &Oid| self.changes_of(*oid).with_context(|| format!("cannot read commit {oid}"));
-        self.commits.iter().map(changes_of)
+        self.commits[older.min(self.commits.len())..].iter().map(changes_of)
     }
 
     fn changes_of(&self, oid: Oid) -> Result<Vec<FileChange>> {
@@ -380,10 +390,10 @@ pub(crate) mod tests {
     #[test]
     fn authors_match_by_part_of_name_or_mail_and_dates_by_second() {
         let repo = repository();
-        let by = |author: &str| Filter { author: Some(author.to_owned()), since: None };
+        let by = |author: &str| Filter { author: Some(author.to_owned()), ..Filter::default() };
         assert_eq!(repo.changes(&by("GRACE")).len(), 2);
         assert_eq!(repo.changes(&by("ada@")).len(), 2);
-        let since = Filter { author: None, since: Some(3_000) };
+        let since = Filter { since: Some(3_000), ..Filter::default() };
         assert_eq!(repo.changes(&since).len(), 2);
         let error = History::open(repo.folder.path(), &by("nobody")).err().unwrap();
         assert!(error.to_string().contains("--author"), "{error}");
@@ -422,7 +432,7 @@ pub(crate) mod tests {
         assert!(error.to_string().contains("no commit"), "{error}");
         let none = TempDir::new().unwrap();
         let error = History::open(none.path(), &Filter::default()).err().unwrap();
-        assert!(error.to_string().contains("--repo"), "{error}");
+        assert!(error.to_string().contains("name a folder that is"), "{error}");
     }
 
     #[test]

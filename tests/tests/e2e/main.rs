@@ -16,6 +16,7 @@ mod daemon;
 mod forget;
 mod gate;
 mod handed_prompts;
+mod history;
 mod holdout_check;
 mod hostile;
 mod isolation;

@@ -1,23 +1,27 @@
 //! Which adapters learned from what is to be forgotten, and their removal.
 
-use super::Registry;
+use super::{Entry, Registry};
 use anyhow::{Context, Result};
 use feedback::event::{AdapterVersion, OfferId};
 use std::collections::HashSet;
+use std::path::Path;
 
 impl Registry {
-    /// The versions that learned from any of these offers, themselves or through an ancestor.
-    pub fn learned_from(&self, offers: &HashSet<OfferId>) -> Vec<AdapterVersion> {
+    /// The versions that learned from any of these offers, or from a history that is meant,
+    /// themselves or through an ancestor.
+    pub fn learned_from(
+        &self,
+        offers: &HashSet<OfferId>,
+        is_meant: impl Fn(&Path, &Entry) -> bool,
+    ) -> Vec<AdapterVersion> {
         let mut learned = vec![];
-        if offers.is_empty() {
-            return learned;
-        }
         // A parent comes before its children in this list.
         for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
             let own = entry.offers.as_ref();
-            if own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)))
-                || learned.contains(&entry.parent)
-            {
+            let by_offer = !offers.is_empty()
+                && own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)));
+            let by_history = entry.history.as_ref().is_some_and(|root| is_meant(root, entry));
+            if by_offer || by_history || learned.contains(&entry.parent) {
                 learned.push(entry.version);
             }
         }

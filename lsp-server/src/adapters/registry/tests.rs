@@ -273,7 +273,7 @@ fn an_adapter_that_learned_from_a_forgotten_offer_goes_with_its_descendants() {
     let sibling = candidate(&registry, "base");
     registry.promote(&sibling).unwrap();
     let offers = HashSet::from(["offer-2".to_owned()]);
-    let learned = registry.learned_from(&offers);
+    let learned = registry.learned_from(&offers, |_, _| false);
     assert_eq!(learned, [2, 3], "v4 grew from v1");
     assert_eq!(registry.active_without(&learned, "base"), 4);
     registry.activate(3).unwrap();
@@ -285,8 +285,27 @@ fn an_adapter_that_learned_from_a_forgotten_offer_goes_with_its_descendants() {
     assert!(!registry.adapter_file(2).exists() && !registry.adapter_file(3).exists());
     assert!(registry.adapter_file(1).exists() && registry.adapter_file(4).exists());
     assert!(registry.check(2, "base").unwrap_err().to_string().contains("went with it"));
-    assert_eq!(registry.learned_from(&offers), Vec::<AdapterVersion>::new());
-    assert_eq!(registry.learned_from(&HashSet::new()), Vec::<AdapterVersion>::new());
+    assert_eq!(registry.learned_from(&offers, |_, _| false), Vec::<AdapterVersion>::new());
+    assert_eq!(registry.learned_from(&HashSet::new(), |_, _| false), Vec::<AdapterVersion>::new());
+}
+
+/// It learned from no offer. What grew from it goes with it, and an older registry without the
+/// field has the same checksum.
+#[test]
+fn an_adapter_that_learned_from_a_history_goes_when_that_is_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    let mut first = candidate(&registry, "base");
+    (first.entry.offers, first.entry.history) = (Some(vec![]), Some("/p/app".into()));
+    registry.promote(&first).unwrap();
+    registry.promote(&candidate(&registry, "base")).unwrap();
+    let learned = |root: &str| {
+        registry.learned_from(&HashSet::new(), |history, _| history == Path::new(root))
+    };
+    assert_eq!(learned("/p/app"), [1, 2]);
+    assert_eq!(learned("/p/other"), Vec::<AdapterVersion>::new());
+    let text = std::fs::read_to_string(dir.path().join(REGISTRY_FILE)).unwrap();
+    assert_eq!(text.matches("\"history\"").count(), 1, "only the entry that has one names it");
 }
 
 #[test]
@@ -299,7 +318,7 @@ fn an_adapter_without_a_list_of_offers_counts_as_having_learned_from_all() {
     unlisted.entry.offers = None;
     registry.promote(&unlisted).unwrap();
     assert_eq!(registry.learned_through("base"), Some(29));
-    let learned = registry.learned_from(&HashSet::from(["elsewhere".to_owned()]));
+    let learned = registry.learned_from(&HashSet::from(["elsewhere".to_owned()]), |_, _| false);
     assert_eq!(learned, [2]);
     registry.forget(&learned, 1).unwrap();
     assert_eq!(registry.learned_through("base"), Some(19));

@@ -2,16 +2,10 @@
 //! nothing had been offered there.
 
 use crate::config::Config;
+use crate::learning::history::texts::{Episodes, Written};
 use anyhow::{Context, Result};
-use completion::prompt::PromptLayout;
-use engine::Engine;
-use engine::cached::KvAccess;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
-use feedback::episode::Episode;
-use feedback::event::{Completion, Decision, Sampling, StopReason, Timing, Typed};
-use ropey::Rope;
-use serde::Deserialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -27,18 +21,6 @@ pub struct TextsArgs {
     /// The texts, one JSON object a line: repository, path, language, text, cursor and written
     #[arg(value_name = "FILE")]
     texts: PathBuf,
-}
-
-/// A text that somebody wrote, and the document in which they did.
-#[derive(Deserialize)]
-struct Written {
-    repository: String,
-    path: String,
-    language: String,
-    text: String,
-    /// In characters of `text`.
-    cursor: usize,
-    written: String,
 }
 
 /// Prints an episode a line.
@@ -61,44 +43,11 @@ pub fn run(args: &TextsArgs) -> Result<()> {
     })
     .map_err(|error| anyhow::anyhow!("{error}"))?;
     let window = config.lab.window();
-    let tokenize = engine.tokenizer();
+    let episodes = Episodes { engine: &engine, window, model_sha256: &found.sha256 };
     for (number, line) in texts.lines().enumerate() {
         let written: Written = serde_json::from_str(&line?)
             .with_context(|| format!("{}:{}: it is no text", named(), number + 1))?;
-        let document = Rope::from_str(&written.text);
-        let cursor = written.cursor.min(document.len_chars());
-        let prompt = PromptLayout::new(&document, cursor, window).prompt(&document, cursor, window);
-        let (prompt, adapter_from) = engine.prompt_tokens(&prompt);
-        let completion = Completion {
-            id: format!("text-{number}"),
-            path: format!("{}/{}", written.repository, written.path),
-            context: vec![],
-            language: written.language,
-            model_sha256: found.sha256.clone(),
-            adapter: 0,
-            sampling: Sampling::GREEDY,
-            prompt,
-            adapter_from,
-            healing: String::new(),
-            tokens: vec![],
-            stop: StopReason::Newline,
-            shown: String::new(),
-            shown_from: 0,
-            timing: Timing::default(),
-            decision: Decision::default(),
-            copied: None,
-            typed: Typed::default(),
-            experts: None,
-        };
-        let episode = Episode {
-            seq: number as u64 + 1,
-            completion,
-            shown: false,
-            outcome: None,
-            replacement: Some(tokenize(&written.written)),
-            kept: None,
-        };
-        say!("{}", serde_json::to_string(&episode)?)?;
+        say!("{}", serde_json::to_string(&episodes.of(written, number))?)?;
     }
     Ok(())
 }

@@ -1,0 +1,150 @@
+//! Learns texts by imitation, in rounds of a few, with the program `hone-learner`. What is learned
+//! has the form that a team shares (`models: team/`), which is the better start for the texts of
+//! strangers: docs/lab/start-adapter.md and docs/lab/history.md. Each round is saved.
+
+use crate::adapters::history::HistoryFiles;
+use crate::learning::contribution::read_values;
+use crate::learning::preemption::LearnerPreemption;
+use crate::learning::process::{Learner, LearnerProgram};
+use anyhow::{Context, Result, bail, ensure};
+use feedback::episode::Episode;
+use feedback::job::{
+    Base, Hyper, JOB_FORMAT, Job, JobProgress, LearnerLine, Parent, Phase, Train, UpdateReport,
+};
+use feedback::reward;
+use models::adapter::LoraAdapter;
+use models::team::compose::compose;
+use models::team::contribution::{Limits, contribute};
+use models::team::core::Core;
+use models::team::frame::Frame;
+use std::sync::Arc;
+
+/// The texts that a round learns from.
+pub const TEXTS_OF_ROUND: usize = 16;
+/// The L2 norm of what a round may change, as `team.max_norm` is installed.
+const MAX_NORM: f64 = 0.1;
+/// The share of a round that the prompts take.
+const PROMPTS_SHARE: f64 = 0.5;
+
+/// A learner process and what each of its jobs needs.
+pub struct HistoryLearner {
+    learner: Learner,
+    files: HistoryFiles,
+    frame: Frame,
+    base: Base,
+    hyper: Hyper,
+    memory_limit_mb: u64,
+}
+
+impl HistoryLearner {
+    /// `hyper` are the settings of an update; its texts are learned by imitation alone.
+    pub fn start(
+        program: &LearnerProgram,
+        files: HistoryFiles,
+        frame: Frame,
+        base: Base,
+        hyper: &Hyper,
+        memory_limit_mb: u64,
+    ) -> Result<HistoryLearner> {
+        let learner = Learner::start(program, None, Arc::new(LearnerPreemption::default()))?;
+        let hyper = Hyper { policy_coefficient: 0.0, kl_coefficient: 0.0, ..hyper.clone() };
+        Ok(HistoryLearner { learner, files, frame, base, hyper, memory_limit_mb })
+    }
+
+    /// Learns from the texts, whole rounds of them, and answers what was learned with the report of
+    /// the last round. Rounds that an earlier run has done are not done again. `progress` gets the
+    /// rounds that are done.
+    pub async fn learn(
+        &mut self,
+        texts: &[Episode],
+        mut progress: impl FnMut(f64),
+    ) -> Result<(Core, Option<UpdateReport>)> {
+        let learned = self.files.learned();
+        let mut core = learned.core(&self.frame)?;
+        let mut last = None;
+        let rounds = texts.chunks_exact(TEXTS_OF_ROUND).skip(core.version as usize);
+        for texts in rounds {
+            let done = core.version as f64;
+            let (next, report) =
+                self.round(&core, texts, &mut |share| progress(done + share)).await?;
+            learned.write_core(&self.frame, &next)?;
+            (core, last) = (next, Some(report));
+            progress(core.version as f64);
+        }
+        Ok((core, last))
+    }
+
+    /// The adapter that has what was learned, for whoever serves it.
+    pub fn adapter(&self, core: &Core, invocation: Option<u32>) -> Result<LoraAdapter> {
+        let adapter = compose(&self.frame, core, None)?;
+        // It is one person's own: none of its ranks is a team's.
+        Ok(LoraAdapter { shared_rank: 0, invocation: Vec::from_iter(invocation), ..adapter })
+    }
+
+    async fn round(
+        &mut self,
+        core: &Core,
+        texts: &[Episode],
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<(Core, UpdateReport)> {
+        let learned = self.files.learned();
+        learned.write_core(&self.frame, core)?;
+        let (parent, values) = (self.files.path("round.gguf"), self.files.path("round.values"));
+        let sha256 = compose(&self.frame, core, None)?.write(&parent)?;
+        let round = core.version + 1;
+        let job = Job {
+            format: JOB_FORMAT,
+            id: format!("history-{round}"),
+            base: self.base.clone(),
+            parent: Some(Parent { version: 0, path: parent, sha256, optimizer: None }),
+            train: Train::Shared { core: learned.core_file() },
+            candidate: 1,
+            adapter_out: values.clone(),
+            optimizer_out: self.files.path("round.optimizer"),
+            seed: round,
+            reward: reward::CURRENT,
+            hyper: self.hyper.clone(),
+            episodes: texts.to_vec(),
+            replay: vec![],
+            memory_limit_mb: self.memory_limit_mb,
+        };
+        let report = self.run(&job, progress).await?;
+        let change = read_values(&values, &report, core)?;
+        let limits = Limits { max_norm: MAX_NORM, noise: 0.0 };
+        let made = contribute(&change, &learned.left(&self.frame), limits, || 0.0)?;
+        learned.write_left(&made.left)?;
+        let numbers = core.numbers().iter().zip(&made.numbers);
+        let numbers = numbers.map(|(number, change)| number + i32::from(*change)).collect();
+        Ok((Core::new(&self.frame, round, numbers)?, report))
+    }
+
+    async fn run(&mut self, job: &Job, progress: &mut dyn FnMut(f64)) -> Result<UpdateReport> {
+        self.learner.send(job).await.context("hone-learner")?;
+        loop {
+            match self.learner.next_line().await.context("hone-learner")? {
+                LearnerLine::Ready { format, version } => ensure!(
+                    format == JOB_FORMAT,
+                    "hone-learner: version {version} speaks job format {format}, this hone \
+                     {JOB_FORMAT}; install both from one release"
+                ),
+                LearnerLine::Progress(at) => progress(share_of_round(&at)),
+                LearnerLine::Done(report) => {
+                    self.learner.rest();
+                    return Ok(*report);
+                }
+                LearnerLine::Failed { error, .. } => bail!("the learner gave up: {error}"),
+                LearnerLine::Cancelled { .. } => bail!("the learner was cancelled"),
+            }
+        }
+    }
+}
+
+fn share_of_round(at: &JobProgress) -> f64 {
+    let done = at.done as f64 / at.total.max(1) as f64;
+    match at.phase {
+        Phase::Load => 0.0,
+        Phase::Prompt => PROMPTS_SHARE * done,
+        Phase::Train => PROMPTS_SHARE + (1.0 - PROMPTS_SHARE) * done,
+        Phase::Evaluate => 1.0,
+    }
+}

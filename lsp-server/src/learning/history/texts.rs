@@ -1,0 +1,76 @@
+//! Texts that somebody wrote, as the episodes that the daemon would have recorded if nothing had
+//! been offered there.
+
+use completion::prompt::{PromptLayout, Window};
+use engine::Engine;
+use engine::cached::KvAccess;
+use engine::llama::LlamaEngine;
+use feedback::episode::Episode;
+use feedback::event::{Completion, Decision, Sampling, StopReason, Timing, Typed};
+use ropey::Rope;
+use serde::Deserialize;
+
+/// A text that somebody wrote, and the document in which they did.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Written {
+    /// It stands before the path, if there is one.
+    #[serde(default)]
+    pub repository: Option<String>,
+    pub path: String,
+    pub language: String,
+    pub text: String,
+    /// In characters of `text`.
+    pub cursor: usize,
+    pub written: String,
+}
+
+/// Makes episodes for one model.
+pub struct Episodes<'a> {
+    pub engine: &'a LlamaEngine,
+    pub window: Window,
+    pub model_sha256: &'a str,
+}
+
+impl Episodes<'_> {
+    /// The episode of a text. Its prompt shows no other code than that of its document.
+    pub fn of(&self, written: Written, number: usize) -> Episode {
+        let document = Rope::from_str(&written.text);
+        let cursor = written.cursor.min(document.len_chars());
+        let mut layout = PromptLayout::new(&document, cursor, self.window);
+        let prompt = layout.prompt(&document, cursor, self.window);
+        let (prompt, adapter_from) = self.engine.prompt_tokens(&prompt);
+        let path = match written.repository {
+            Some(repository) => format!("{repository}/{}", written.path),
+            None => written.path,
+        };
+        let completion = Completion {
+            id: format!("text-{number}"),
+            path,
+            context: vec![],
+            language: written.language,
+            model_sha256: self.model_sha256.to_owned(),
+            adapter: 0,
+            sampling: Sampling::GREEDY,
+            prompt,
+            adapter_from,
+            healing: String::new(),
+            tokens: vec![],
+            stop: StopReason::Newline,
+            shown: String::new(),
+            shown_from: 0,
+            timing: Timing::default(),
+            decision: Decision::default(),
+            copied: None,
+            typed: Typed::default(),
+            experts: None,
+        };
+        Episode {
+            seq: number as u64 + 1,
+            completion,
+            shown: false,
+            outcome: None,
+            replacement: Some(self.engine.tokenizer()(&written.written)),
+            kept: None,
+        }
+    }
+}

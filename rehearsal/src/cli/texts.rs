@@ -1,0 +1,67 @@
+//! `hone-rehearse texts`: what the authors of a repository wrote, for `hone learn --history`.
+//!
+//! The first line of the output is a [`Header`], and each further line a text, in the order of
+//! their commits.
+
+use crate::developer::history::{Filter, History};
+use crate::developer::written::{self, Amount};
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use serde::Serialize;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub struct TextsArguments {
+    /// The repository, or a folder inside it
+    #[arg(long, value_name = "DIR")]
+    repo: PathBuf,
+    /// Only commits whose author's name or mail address contains this text
+    #[arg(long, value_name = "TEXT")]
+    author: Option<String>,
+    /// The newest commit, in hex, in place of the one that is checked out
+    #[arg(long, value_name = "COMMIT")]
+    head: Option<String>,
+    /// So many of the newest commits
+    #[arg(long, value_name = "N")]
+    commits: usize,
+    /// Hunks of all commits together, at most
+    #[arg(long, value_name = "N")]
+    hunks: usize,
+    /// Hunks of each commit, at most
+    #[arg(long, value_name = "N")]
+    per_commit: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct Header {
+    /// The newest commit, in hex.
+    head: String,
+    /// The folder that the paths of the texts are relative to.
+    root: PathBuf,
+}
+
+pub fn print(arguments: &TextsArguments) -> Result<()> {
+    let TextsArguments { author, head, .. } = arguments;
+    let filter = Filter { author: author.clone(), since: None, head: head.clone() };
+    let history = History::open(&arguments.repo, &filter)?;
+    let git = history.repository();
+    let root = git.workdir().unwrap_or(git.path());
+    // git writes a slash behind its folders.
+    let root: PathBuf = root.components().collect();
+    let amount = Amount { hunks: arguments.hunks, per_commit: arguments.per_commit };
+    let mut random = StdRng::seed_from_u64(arguments.seed);
+    let mut texts = written::draw(&history, arguments.commits, amount, &mut random)?;
+    texts.sort_by_key(|(place, _)| *place);
+    let mut out = BufWriter::new(io::stdout().lock());
+    serde_json::to_writer(&mut out, &Header { head: history.head(), root })?;
+    for (_, text) in texts {
+        out.write_all(b"\n")?;
+        serde_json::to_writer(&mut out, &text)?;
+    }
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
