@@ -170,6 +170,9 @@ pub struct AdapterStatus {
     /// 0: the base model alone.
     pub active: AdapterVersion,
     pub parent: Option<AdapterVersion>,
+    /// The repository from whose history it learned, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<PathBuf>,
     /// Unix milliseconds.
     pub updated_at: Option<u64>,
     /// The number of swaps since this daemon started.
@@ -235,6 +238,7 @@ impl AdapterStatus {
         AdapterStatus {
             active: registry.active(),
             parent: entry.map(|entry| entry.parent),
+            history: entry.and_then(|entry| entry.history.clone()),
             updated_at: entry.map(|entry| entry.created_at_ms),
             swaps: swaps.count,
             last_swap_ms: swaps.last_ms,
@@ -374,8 +378,15 @@ fn adapter_line(adapter: &AdapterStatus) -> String {
         None => String::new(),
     };
     match adapter.active {
-        0 => "none yet: the base model serves".into(),
-        active => format!("v{active}, learned from v{}{swap}", adapter.parent.unwrap_or(0)),
+        0 => "none yet: the base model serves (`hone learn --history` learns from a repository's \
+              commits)"
+            .into(),
+        active => match &adapter.history {
+            Some(root) => {
+                format!("v{active}, learned from the history of {}{swap}", root.display())
+            }
+            None => format!("v{active}, learned from v{}{swap}", adapter.parent.unwrap_or(0)),
+        },
     }
 }
 

@@ -80,6 +80,8 @@ fn a_history_is_learned_from_and_forgotten() {
     );
     let shown = home.output(&["adapter", "show"]);
     assert!(shown.contains("the history of"), "{shown}");
+    let status = home.output(&["status"]);
+    assert!(status.contains("v1, learned from the history of"), "{status}");
 
     // A daemon serves it, and forgets it with the repository.
     let editor = home.editor();

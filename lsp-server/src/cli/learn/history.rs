@@ -66,6 +66,8 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
     let work = Work { home, config: &config, manifest, model: &model, source };
     let mut progress = Progress::new(for_programs);
     let learned = work.learn(&mut progress).await?;
+    // The daemon may have learned meanwhile.
+    let (registry, _) = Registry::open(&home.adapters(), &manifest.sha256);
     let verdict = work.check(&registry, &learned, &mut progress).await?;
     drop(progress);
     if let Err(why) = &verdict.worth {
