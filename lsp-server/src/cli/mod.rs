@@ -128,7 +128,7 @@ enum Command {
     ///
     ///   hone learn                    the labels that wait
     ///   hone learn --history          the last commits of the repository in this folder:
-    ///                                 about twenty minutes on two cores
+    ///                                 less than half an hour on two cores
     ///
     /// What a history teaches serves if it completes more of its newest changes, which it does
     /// not learn, than what serves now. If it is interrupted, the same command goes on from there.
