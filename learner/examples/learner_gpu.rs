@@ -21,8 +21,7 @@ mod gpu {
     use feedback::job::Hyper;
     use learner::kernels;
     use learner::machine::threads::Threads;
-    use learner::model::gpu::Gpu;
-    use learner::model::gpu_layers::move_layers;
+    use learner::model::gpu::{Gpu, GpuModel};
     use learner::model::lm_head::Target;
     use learner::model::load::load;
     use learner::model::lora::Lora;
@@ -77,7 +76,9 @@ mod gpu {
         // The prompts of both are exact. On a CPU an update rounds activations to 8 bits there.
         let cpu = step.take(&model)?;
         let started = Instant::now();
-        let name = move_layers(&mut model)?;
+        let copy = GpuModel::copy_of(&model)?;
+        let name = copy.name()?;
+        model.gpu = Some(copy);
         let moved_s = started.elapsed().as_secs_f64();
         let warm_up = step.take(&model)?;
         let gpu = step.take(&model)?;

@@ -48,8 +48,8 @@ pub const ANSWER_QUEUE_LINES: usize = 64;
 /// stacks.
 pub const MEMORY_HEADROOM_MB: u64 = 512;
 
-/// GPU memory that is left to activations, cuBLAS and the desktop.
-pub const GPU_SPARE_BYTES: usize = 512 << 20;
+/// GPU memory that is left to activations, the keys and values of prompts, cuBLAS and the desktop.
+pub const GPU_SPARE_BYTES: usize = 2 << 30;
 
 // The largest job that the settings allow fits into a line.
 const _: () = assert!(EPISODES_MAX * EPISODE_JSON_BYTES < JOB_LINE_BYTES_MAX);

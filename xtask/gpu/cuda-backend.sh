@@ -11,6 +11,7 @@
 # The flags are those of ggml's own CMake files for GGML_BACKEND_DL=ON and GGML_CUDA=ON.
 set -euo pipefail
 
+here=$(realpath "$(dirname "$0")")
 ggml=$(realpath "$1") cuda=$(realpath "$2") base=$(realpath "$3")
 mkdir -p "$4"
 objects=$(realpath "$4") out=$5 jobs=${6:-$(nproc)} architecture=${7:-90}
@@ -43,11 +44,17 @@ done
 for source in *.cu; do
   [[ " ${sources[*]} " == *" $source "* ]] || sources+=("$source")
 done
+# Ours is found beside this script.
+sources+=("$here/prompt_products.cu")
+flags+=("-I$ggml/src/ggml-cuda")
 
 compile() {
   local object=$OBJECTS/${1//\//-}.o
   [[ -s $object ]] && return
-  "$CUDA/bin/nvcc" "${@:2}" -x cu -c "$1" -o "$object.part" && mv "$object.part" "$object"
+  local renamed=()
+  [[ $1 == mmq.cu ]] && renamed=(-Dggml_cuda_should_use_mmq=ggml_cuda_can_use_mmq)
+  "$CUDA/bin/nvcc" "${@:2}" "${renamed[@]}" -x cu -c "$1" -o "$object.part" &&
+    mv "$object.part" "$object"
 }
 export -f compile
 export OBJECTS=$objects CUDA=$cuda

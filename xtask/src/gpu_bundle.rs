@@ -23,7 +23,8 @@ const PROGRAMS: [&str; 2] = ["hone", "hone-learner"];
 /// The packages of the examples, beside those of the programs.
 const PACKAGES: [&str; 2] = ["engine", "models"];
 const EXAMPLES: [&str; 4] = ["gpu_smoke", "random_model", "engine_gpu", "learner_gpu"];
-const SCRIPTS: [&str; 2] = ["run.sh", "cuda-backend.sh"];
+/// Scripts, and a kernel choice that one of them compiles into the backend.
+const SCRIPTS: [&str; 3] = ["run.sh", "cuda-backend.sh", "prompt_products.cu"];
 
 /// GCC 12 compiles these kernels wrongly. Without them the server takes the next best.
 const LEFT_OUT: &str = "libggml-cpu-sapphirerapids.so";

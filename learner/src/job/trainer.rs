@@ -5,6 +5,8 @@ use crate::machine::memory::memory_mb;
 use crate::machine::platform;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
+#[cfg(feature = "cuda")]
+use crate::model::gpu::GpuModel;
 use crate::model::known_prompts::KnownPrompts;
 use crate::model::load::load;
 use crate::model::lora::Lora;
@@ -111,6 +113,32 @@ impl Trainer {
         job: &Job,
         progress: &mut dyn FnMut(JobProgress) -> ControlFlow<()>,
     ) -> anyhow::Result<UpdateReport> {
+        match self.attempt(job, progress) {
+            Err(error) if self.leave_failed_gpu() => {
+                eprintln!("hone-learner: the GPU failed, and the CPU goes on: {error:#}");
+                self.attempt(job, progress)
+            }
+            done => done,
+        }
+    }
+
+    /// Whether the model lay on a GPU that failed. It is then only on the CPU.
+    #[cfg(feature = "cuda")]
+    fn leave_failed_gpu(&mut self) -> bool {
+        let Some(loaded) = &mut self.loaded else { return false };
+        loaded.model.gpu.take_if(|gpu| gpu.has_failed()).is_some()
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn leave_failed_gpu(&mut self) -> bool {
+        false
+    }
+
+    fn attempt(
+        &mut self,
+        job: &Job,
+        progress: &mut dyn FnMut(JobProgress) -> ControlFlow<()>,
+    ) -> anyhow::Result<UpdateReport> {
         let started = Instant::now();
         let mut progress = |phase, done, total| -> anyhow::Result<()> {
             let on = progress(JobProgress { job: job.id.clone(), phase, done, total });
@@ -130,6 +158,10 @@ impl Trainer {
 
         let prompt_started = Instant::now();
         let mut known = folders.open(&base.sha256)?;
+        if is_on_gpu(&base.model) {
+            // What is known lies in the memory of the CPU.
+            known = KnownPrompts::default();
+        }
         let batch = read_batch(job, base, &known)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
@@ -337,14 +369,28 @@ fn load_base<'a>(
     Ok(loaded)
 }
 
-/// Moves the model to a GPU if there is one and the program was built for it. Without one
+/// Copies the model to a GPU if there is one and the program was built for it. Without one
 /// the CPU does the work, so that this is never an error.
 #[cfg(feature = "cuda")]
 fn use_gpu(model: &mut Transformer<f32>) {
-    match crate::model::gpu_layers::move_layers(model) {
-        Ok(name) => eprintln!("hone-learner: learning on {name}"),
+    let copied = GpuModel::copy_of(model).and_then(|gpu| {
+        eprintln!("hone-learner: learning on {}", gpu.name()?);
+        Ok(gpu)
+    });
+    match copied {
+        Ok(gpu) => model.gpu = Some(gpu),
         Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
     }
+}
+
+#[cfg(feature = "cuda")]
+fn is_on_gpu(model: &Transformer<f32>) -> bool {
+    model.gpu.is_some()
+}
+
+#[cfg(not(feature = "cuda"))]
+fn is_on_gpu(_: &Transformer<f32>) -> bool {
+    false
 }
 
 #[cfg(not(feature = "cuda"))]

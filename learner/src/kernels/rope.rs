@@ -68,7 +68,7 @@ impl Yarn {
 }
 
 /// The rotation of the heads of a model.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rope {
     pairs: RopePairs,
     head: usize,
@@ -90,6 +90,11 @@ impl Rope {
             })
             .collect();
         Rope { pairs, head, frequencies, magnitude: *magnitude }
+    }
+
+    /// Whether the two values of a pair lie half a head apart, and are no neighbours.
+    pub fn has_halves(&self) -> bool {
+        self.pairs == RopePairs::Halves
     }
 
     /// Rotates every head of every row to its position.

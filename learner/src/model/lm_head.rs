@@ -43,7 +43,7 @@ pub struct Prediction<T> {
 impl Target {
     /// The tokens of this target that are in a block of `count` rows, which begins at token
     /// `from`, as indices into the block.
-    fn ids(&self, from: usize, count: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn ids(&self, from: usize, count: usize) -> impl Iterator<Item = usize> {
         let allowed = |id: &u32| {
             self.allowed.as_ref().is_none_or(|allowed| allowed.binary_search(id).is_ok())
         };
@@ -198,7 +198,7 @@ fn block_softmax<T: Float>(
     let weight = &head.blocks[block];
     let count = weight.rows()?;
     let from = block * head.block_rows;
-    let mut logits = values::<T>(&head.forward(block, x)?)?;
+    let mut logits = values::<T>(&weight.forward(x)?)?;
     let mut top = vec![None; targets.len()];
     let mut sum = vec![T::zero(); targets.len()];
     let mut found = Vec::new();
@@ -220,7 +220,7 @@ fn block_softmax<T: Float>(
         }
     }
     let weighted = if want_gradient {
-        Some(values(&head.backward(block, &matrix(logits, targets.len(), count)?)?)?)
+        Some(values(&weight.backward(&matrix(logits, targets.len(), count)?)?)?)
     } else {
         None
     };

@@ -5,9 +5,10 @@ use crate::kernels::norm::Norm;
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::rope::{Rope, RopePairs};
 use crate::kernels::weight_bytes::MappedFile;
+use crate::model::Transformer;
 use crate::model::architecture::{Architecture, Block, FeedForward, Keys};
 use crate::model::weights::{
-    Expert, Experts, Layer, LinearMap, MAPS, Shape, Transformer, VocabularyMatrix, Weight,
+    Expert, Experts, Layer, LinearMap, MAPS, Shape, VocabularyMatrix, Weight,
 };
 use anyhow::{Context, bail, ensure};
 use models::gguf::{Gguf, TensorInfo};
@@ -76,7 +77,16 @@ impl WeightsReader<'_> {
         if let Some(left) = left {
             bail!("Hone does not learn on a {} model with {}", keys.architecture(), left.name);
         }
-        Ok(Transformer { shape, embedding, head, output_norm, layers, rope })
+        Ok(Transformer {
+            shape,
+            embedding,
+            head,
+            output_norm,
+            layers,
+            rope,
+            #[cfg(feature = "cuda")]
+            gpu: None,
+        })
     }
 
     fn layer(&mut self, layer: usize, shape: &Shape) -> anyhow::Result<Layer<f32>> {

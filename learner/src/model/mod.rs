@@ -15,8 +15,6 @@ pub mod attention_forward;
 pub mod experts;
 #[cfg(feature = "cuda")]
 pub mod gpu;
-#[cfg(feature = "cuda")]
-pub mod gpu_layers;
 pub mod heads;
 pub mod known_prompts;
 pub mod lm_head;
@@ -27,6 +25,8 @@ pub mod prompt_pass;
 pub mod weights;
 
 use crate::kernels::float::Float;
+use crate::kernels::norm::Norm;
+use crate::kernels::rope::Rope;
 use crate::kernels::{add, add_bias, matrix, scaled, values, with_values};
 use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
@@ -35,14 +35,27 @@ use crate::model::heads::Heads;
 use crate::model::lm_head::{Target, predict};
 use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
 use crate::model::prompt_pass::{PromptKv, PromptPlace};
-use crate::model::weights::{DOWN, Experts, GATE, K, Layer, O, Q, UP, V};
+use crate::model::weights::{DOWN, Experts, GATE, K, Layer, O, Q, Shape, UP, V, VocabularyMatrix};
 use candle_core::{Device, Result, Tensor};
 use feedback::experts::NOT_CHOSEN;
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-pub use crate::model::weights::Transformer;
+/// The base model: all weights that stay as they are.
+pub struct Transformer<T> {
+    pub shape: Shape,
+    pub embedding: Arc<VocabularyMatrix>,
+    /// The same matrix as the embedding if the file has only one.
+    pub head: Arc<VocabularyMatrix>,
+    /// The norm before the head. Its weights hold the factor of the logits too.
+    pub output_norm: Norm<T>,
+    pub layers: Vec<Layer<T>>,
+    pub rope: Rope,
+    /// The same model in the memory of a GPU, which then computes all passes.
+    #[cfg(feature = "cuda")]
+    pub gpu: Option<gpu::GpuModel>,
+}
 
 /// The tail of one episode.
 #[derive(Debug, Clone)]
@@ -117,6 +130,15 @@ impl TailBatch {
         self.tails.is_empty()
     }
 
+    /// Where the prompt of each tail lies in GPU memory.
+    #[cfg(feature = "cuda")]
+    fn prompts_on_gpu<'a>(
+        &self,
+        kv: &'a PromptKv,
+    ) -> anyhow::Result<Vec<gpu::passes::PromptRows<'a>>> {
+        self.tails.iter().map(|(place, ..)| kv.on_gpu(*place)).collect()
+    }
+
     /// The experts of each row in one of `layers` layers; `None` where none are recorded.
     fn recorded(&self, layer: usize, layers: usize, used: usize) -> Vec<Option<&[u16]>> {
         let tails = self.tails.iter().zip(&self.experts);
@@ -158,11 +180,22 @@ enum SavedFeedForward<T> {
 
 /// A forward pass that can be differentiated.
 pub struct ForwardPass<'a, T> {
+    /// ln π of each target, in the order of the batch.
+    pub logprobs: Vec<T>,
+    on: PassOn<'a, T>,
+}
+
+/// Where a pass was computed.
+enum PassOn<'a, T> {
+    Cpu(CpuPass<'a, T>),
+    #[cfg(feature = "cuda")]
+    Gpu(Box<gpu::passes::GpuPass<'a>>),
+}
+
+struct CpuPass<'a, T> {
     model: &'a Transformer<T>,
     lora: &'a Lora,
     batch: &'a TailBatch,
-    /// ln π of each target, in the order of the batch.
-    pub logprobs: Vec<T>,
     x: Tensor,
     d_logprob: Tensor,
     saved: Vec<SavedLayer<T>>,
@@ -188,6 +221,12 @@ impl<T: Float> Transformer<T> {
         batch: &TailBatch,
         kv: &PromptKv,
     ) -> Result<Vec<T>> {
+        #[cfg(feature = "cuda")]
+        if let Some(gpu) = &self.gpu {
+            let logprobs =
+                batch.prompts_on_gpu(kv).and_then(|prompts| gpu.logprobs(lora, batch, &prompts));
+            return Ok(numbers(&logprobs.map_err(candle_core::Error::wrap)?));
+        }
         let x = self.layers(lora, batch, kv, None)?;
         Ok(self.predict(&x, batch, false)?.logprobs)
     }
@@ -197,23 +236,26 @@ impl<T: Float> Transformer<T> {
         &'a self,
         lora: &'a Lora,
         batch: &'a TailBatch,
-        kv: &PromptKv,
+        kv: &'a PromptKv,
     ) -> Result<ForwardPass<'a, T>> {
+        #[cfg(feature = "cuda")]
+        if let Some(gpu) = &self.gpu {
+            let pass = batch.prompts_on_gpu(kv);
+            let pass = pass.and_then(|prompts| gpu.forward(lora, batch, &prompts));
+            let pass = pass.map_err(candle_core::Error::wrap)?;
+            return Ok(ForwardPass {
+                logprobs: numbers(&pass.logprobs),
+                on: PassOn::Gpu(Box::new(pass)),
+            });
+        }
         let mut saved = Vec::with_capacity(self.layers.len());
         let x = self.layers(Some(lora), batch, kv, Some(&mut saved))?;
         let prediction = self.predict(&x, batch, true)?;
         let Some(d_logprob) = prediction.gradient else {
             candle_core::bail!("the head returned no gradient")
         };
-        Ok(ForwardPass {
-            model: self,
-            lora,
-            batch,
-            logprobs: prediction.logprobs,
-            x,
-            d_logprob,
-            saved,
-        })
+        let pass = CpuPass { model: self, lora, batch, x, d_logprob, saved };
+        Ok(ForwardPass { logprobs: prediction.logprobs, on: PassOn::Cpu(pass) })
     }
 
     fn predict(
@@ -453,7 +495,13 @@ impl<T: Float> ForwardPass<'_, T> {
     /// The experts that the rows went through, one layer after the other; nothing for a layer
     /// without experts.
     pub fn chosen_experts(&self) -> impl Iterator<Item = &[u16]> {
-        self.saved.iter().filter_map(|saved| match &saved.feed_forward {
+        let saved = match &self.on {
+            PassOn::Cpu(pass) => pass.saved.as_slice(),
+            // Models with experts learn on the CPU.
+            #[cfg(feature = "cuda")]
+            PassOn::Gpu(_) => &[],
+        };
+        saved.iter().filter_map(|saved| match &saved.feed_forward {
             SavedFeedForward::Experts { routing, .. } => Some(routing.chosen.as_slice()),
             SavedFeedForward::Dense { .. } => None,
         })
@@ -461,6 +509,25 @@ impl<T: Float> ForwardPass<'_, T> {
 
     /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.
     pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
+        match self.on {
+            PassOn::Cpu(pass) => pass.backward(d_loss),
+            #[cfg(feature = "cuda")]
+            PassOn::Gpu(pass) => {
+                let d_loss: Vec<f32> = d_loss.iter().map(|d| d.to_f64() as f32).collect();
+                pass.backward(&d_loss).map_err(candle_core::Error::wrap)
+            }
+        }
+    }
+}
+
+/// Numbers of a GPU in the number type of the model.
+#[cfg(feature = "cuda")]
+fn numbers<T: Float>(values: &[f32]) -> Vec<T> {
+    values.iter().map(|value| T::from_f64(f64::from(*value))).collect()
+}
+
+impl<T: Float> CpuPass<'_, T> {
+    fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
         let model = self.model;
         let (rows, width) = self.x.dims2()?;
         let predicting = &self.batch.predicting;

@@ -33,10 +33,26 @@ pub struct PromptPlace {
 
 /// The keys, which are rotated, and the values of a group.
 struct GroupKv {
-    /// For each layer, two tensors `rows × kv_heads·head_width` of type [`Float::KV`].
-    layers: Vec<(Tensor, Tensor)>,
+    layers: GroupLayers,
     /// The paths of the group's tree.
     paths: Vec<Vec<u32>>,
+}
+
+enum GroupLayers {
+    /// For each layer, two tensors `rows × kv_heads·head_width` of type [`Float::KV`].
+    Cpu(Vec<(Tensor, Tensor)>),
+    #[cfg(feature = "cuda")]
+    Gpu(crate::model::gpu::passes::GpuKv),
+}
+
+impl GroupLayers {
+    fn on_cpu(&self) -> Result<&[(Tensor, Tensor)]> {
+        match self {
+            GroupLayers::Cpu(layers) => Ok(layers),
+            #[cfg(feature = "cuda")]
+            GroupLayers::Gpu(_) => candle_core::bail!("the prompts lie in the memory of the GPU"),
+        }
+    }
 }
 
 /// The keys and values of every prompt of a job.
@@ -119,7 +135,7 @@ impl PromptKv {
         if missing.len() < prompts.len() {
             self.reserve(found.tree.tokens.len(), model)?;
             let (layers, tree) = found.layers(model)?;
-            self.groups.push(GroupKv { layers, paths: tree.paths });
+            self.groups.push(GroupKv { layers: GroupLayers::Cpu(layers), paths: tree.paths });
         }
         Ok(missing)
     }
@@ -129,7 +145,7 @@ impl PromptKv {
         let mut bytes = Vec::new();
         let group = &self.groups[place.group];
         let path = Tensor::new(group.paths[place.prompt].as_slice(), &Device::Cpu)?;
-        for (k, v) in &group.layers {
+        for (k, v) in group.layers.on_cpu()? {
             for x in [k, v] {
                 x.index_select(&path, 0)?.write_bytes(&mut bytes)?;
             }
@@ -163,8 +179,9 @@ impl PromptKv {
     ) -> anyhow::Result<usize> {
         self.reserve(tree.tokens.len(), model)?;
         let prompts = tree.paths.len();
-        let layers =
-            pass(unit, model, &tree, threads, |layer| done(prompts * layer / model.shape.layers))?;
+        let layers = group_layers(unit, model, &tree, threads, |layer| {
+            done(prompts * layer / model.shape.layers)
+        })?;
         self.groups.push(GroupKv { layers, paths: tree.paths });
         Ok(prompts)
     }
@@ -187,9 +204,23 @@ impl PromptKv {
             return Ok(None);
         }
         let path = Tensor::new(path.as_slice(), &Device::Cpu)?;
-        let (k, v) = &group.layers[layer];
+        let (k, v) = &group.layers.on_cpu()?[layer];
         let of = |x: &Tensor| x.index_select(&path, 0)?.to_dtype(T::DTYPE);
         Ok(Some((of(k)?, of(v)?)))
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl PromptKv {
+    pub(super) fn on_gpu(
+        &self,
+        place: PromptPlace,
+    ) -> anyhow::Result<crate::model::gpu::passes::PromptRows<'_>> {
+        let group = &self.groups[place.group];
+        match &group.layers {
+            GroupLayers::Gpu(layers) => Ok((layers, &group.paths[place.prompt])),
+            GroupLayers::Cpu(_) => bail!("the prompts do not lie in the memory of the GPU"),
+        }
     }
 }
 
@@ -232,8 +263,30 @@ fn count_within(rows_max: usize, prompts: &[&[u32]], is_known: impl Fn(&[u32]) -
     prompts.len()
 }
 
-/// Runs the base over the rows of one tree. `done` is called with the number of layers that
-/// are done.
+/// Runs the base over the rows of one tree, on the GPU if the model is there. `done` is called with
+/// the number of layers that are done.
+fn group_layers<T: Float>(
+    unit: Option<Int8Unit>,
+    model: &Transformer<T>,
+    tree: &PrefixTree,
+    threads: &Threads,
+    #[cfg_attr(not(feature = "cuda"), allow(unused_mut))] mut done: impl FnMut(
+        usize,
+    )
+        -> anyhow::Result<()>,
+) -> anyhow::Result<GroupLayers> {
+    #[cfg(feature = "cuda")]
+    if let Some(gpu) = &model.gpu {
+        let pass = || gpu.prompt_pass(tree).map_err(candle_core::Error::wrap);
+        let layers = threads.run(pass)?;
+        done(model.layers.len())?;
+        return Ok(GroupLayers::Gpu(layers));
+    }
+    Ok(GroupLayers::Cpu(pass(unit, model, tree, threads, done)?))
+}
+
+/// Runs the base over the rows of one tree on the CPU. `done` is called with the number of layers
+/// that are done.
 fn pass<T: Float>(
     unit: Option<Int8Unit>,
     model: &Transformer<T>,
@@ -323,11 +376,6 @@ impl<T: Float> TreeRows<'_, T> {
             let rows = x.len() / shape.width;
             filled(normed, rows, shape.width, None);
             layer.feed_forward_norm.forward_rows(x, normed);
-            if let Some(y) = layer.feed_forward_on_gpu(shape, normed) {
-                let scale = shape.block.residual_scale;
-                x.iter_mut().zip(y?).for_each(|(x, y)| *x += T::from_f64(f64::from(y) * scale));
-                continue;
-            }
             match (shape.block.feed_forward, &layer.experts) {
                 (FeedForward::Experts(sizes), Some(experts)) => {
                     let routing = experts.route(normed, sizes.used, |_| None)?;

@@ -8,14 +8,10 @@ use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::int8_round::Int8Activations;
 use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::norm::Norm;
-use crate::kernels::rope::Rope;
 use crate::kernels::{matrix, with_values};
 use crate::model::architecture::{Block, FeedForward};
 use candle_core::{Device, Tensor};
 use feedback::experts::ExpertLayout;
-use std::sync::Arc;
-#[cfg(feature = "cuda")]
-use std::sync::OnceLock;
 
 /// All linear maps that a layer may have and that are adapted. [`Shape::maps`] says which of them
 /// the layers of a model have.
@@ -90,9 +86,6 @@ pub enum Weight {
     /// In the number type of the model, for tests.
     Plain(Tensor),
     Quantised(QuantisedMatrix),
-    /// Dequantised, in GPU memory.
-    #[cfg(feature = "cuda")]
-    Gpu(crate::model::gpu::GpuMatrix),
 }
 
 impl Weight {
@@ -101,8 +94,6 @@ impl Weight {
         match self {
             Weight::Plain(weight) => x.matmul(&weight.t()?),
             Weight::Quantised(weight) => weight.forward(x),
-            #[cfg(feature = "cuda")]
-            Weight::Gpu(weight) => weight.forward(x),
         }
     }
 
@@ -137,8 +128,6 @@ impl Weight {
         match self {
             Weight::Plain(weight) => dy.matmul(weight),
             Weight::Quantised(weight) => weight.backward(dy),
-            #[cfg(feature = "cuda")]
-            Weight::Gpu(weight) => weight.backward(dy),
         }
     }
 
@@ -146,8 +135,6 @@ impl Weight {
         match self {
             Weight::Plain(tensor) => tensor.dim(0),
             Weight::Quantised(quantised) => Ok(quantised.rows()),
-            #[cfg(feature = "cuda")]
-            Weight::Gpu(matrix) => Ok(matrix.rows_out()),
         }
     }
 
@@ -162,8 +149,6 @@ impl Weight {
                 let tensor = matrix(values, rows.len(), quantised.width())?;
                 crate::kernels::values(&tensor.to_dtype(T::DTYPE)?)
             }
-            #[cfg(feature = "cuda")]
-            Weight::Gpu(_) => candle_core::bail!("a matrix on the GPU was asked for on the CPU"),
         }
     }
 }
@@ -200,77 +185,17 @@ pub struct Layer<T> {
     pub experts: Option<Experts>,
 }
 
-impl<T: Float> Layer<T> {
-    /// The feed-forward part of normed rows on the GPU; `None` if its maps are not there, or if
-    /// it is not SwiGLU without biases.
-    #[cfg(feature = "cuda")]
-    pub fn feed_forward_on_gpu(
-        &self,
-        shape: &Shape,
-        x: &[T],
-    ) -> Option<candle_core::Result<Vec<f32>>> {
-        use crate::kernels::activation::Activation;
-        let is_gated = shape.block.feed_forward == FeedForward::Gated;
-        if !is_gated || shape.block.activation != Activation::Silu {
-            return None;
-        }
-        let [gate, up, down] = [GATE, UP, DOWN].map(|map| &self.maps[shape.place(map)]);
-        if [gate, up, down].iter().any(|map| map.bias.is_some()) {
-            return None;
-        }
-        match [&gate.weight, &up.weight, &down.weight] {
-            [Weight::Gpu(gate), Weight::Gpu(up), Weight::Gpu(down)] => {
-                let result = crate::model::gpu::Gpu::feed_forward([gate, up, down], T::as_f32(x)?);
-                Some(result.map_err(candle_core::Error::wrap))
-            }
-            _ => None,
-        }
-    }
-
-    #[cfg(not(feature = "cuda"))]
-    pub fn feed_forward_on_gpu(&self, _: &Shape, _: &[T]) -> Option<candle_core::Result<Vec<f32>>> {
-        None
-    }
-}
-
 /// A `vocabulary × width` matrix in blocks of rows.
 pub struct VocabularyMatrix {
     pub blocks: Vec<Weight>,
     /// The number of rows of every block but the last one, which may have fewer.
     pub block_rows: usize,
     pub width: usize,
-    /// The same blocks in GPU memory, once they are moved there. Rows are still read from `blocks`.
-    #[cfg(feature = "cuda")]
-    pub on_gpu: OnceLock<Vec<crate::model::gpu::GpuMatrix>>,
 }
 
 impl VocabularyMatrix {
     pub fn new(blocks: Vec<Weight>, block_rows: usize, width: usize) -> VocabularyMatrix {
-        VocabularyMatrix {
-            blocks,
-            block_rows,
-            width,
-            #[cfg(feature = "cuda")]
-            on_gpu: OnceLock::new(),
-        }
-    }
-
-    /// x · Wᵀ for the rows of one block.
-    pub fn forward(&self, block: usize, x: &Tensor) -> candle_core::Result<Tensor> {
-        #[cfg(feature = "cuda")]
-        if let Some(weight) = self.on_gpu.get().and_then(|blocks| blocks.get(block)) {
-            return weight.forward(x);
-        }
-        self.blocks[block].forward(x)
-    }
-
-    /// dy · W for the rows of one block.
-    pub fn backward(&self, block: usize, dy: &Tensor) -> candle_core::Result<Tensor> {
-        #[cfg(feature = "cuda")]
-        if let Some(weight) = self.on_gpu.get().and_then(|blocks| blocks.get(block)) {
-            return weight.backward(dy);
-        }
-        self.blocks[block].backward(dy)
+        VocabularyMatrix { blocks, block_rows, width }
     }
 
     /// The rows of the tokens `ids`, in their order. The caller has checked the ids.
@@ -290,16 +215,4 @@ impl VocabularyMatrix {
         }
         matrix(rows, ids.len(), self.width)
     }
-}
-
-/// The base model: all weights that stay as they are.
-pub struct Transformer<T> {
-    pub shape: Shape,
-    pub embedding: Arc<VocabularyMatrix>,
-    /// The same matrix as the embedding if the file has only one.
-    pub head: Arc<VocabularyMatrix>,
-    /// The norm before the head. Its weights hold the factor of the logits too.
-    pub output_norm: Norm<T>,
-    pub layers: Vec<Layer<T>>,
-    pub rope: Rope,
 }
