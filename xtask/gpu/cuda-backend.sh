@@ -44,8 +44,10 @@ done
 for source in *.cu; do
   [[ " ${sources[*]} " == *" $source "* ]] || sources+=("$source")
 done
-# Ours is found beside this script.
-sources+=("$here/prompt_products.cu")
+# Ours lies beside this script in a bundle.
+ours=$here/prompt_products.cu
+[[ -f $ours ]] || ours=$here/../../lsp-server/engine/cmake/prompt_products.cu
+sources+=("$(realpath "$ours")")
 flags+=("-I$ggml/src/ggml-cuda")
 
 compile() {

@@ -23,8 +23,9 @@ const PROGRAMS: [&str; 2] = ["hone", "hone-learner"];
 /// The packages of the examples, beside those of the programs.
 const PACKAGES: [&str; 2] = ["engine", "models"];
 const EXAMPLES: [&str; 4] = ["gpu_smoke", "random_model", "engine_gpu", "learner_gpu"];
-/// Scripts, and a kernel choice that one of them compiles into the backend.
-const SCRIPTS: [&str; 3] = ["run.sh", "cuda-backend.sh", "prompt_products.cu"];
+const SCRIPTS: [&str; 2] = ["run.sh", "cuda-backend.sh"];
+/// A change of ours to llama.cpp's CUDA backend.
+const PROMPT_PRODUCTS: &str = "lsp-server/engine/cmake/prompt_products.cu";
 
 /// GCC 12 compiles these kernels wrongly. Without them the server takes the next best.
 const LEFT_OUT: &str = "libggml-cpu-sapphirerapids.so";
@@ -73,6 +74,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for script in SCRIPTS {
         copy(&workspace.root.join("xtask/gpu").join(script), &folder)?;
     }
+    copy(&workspace.root.join(PROMPT_PRODUCTS), &folder)?;
     copy_ggml(&sources(workspace)?.join("llama.cpp/ggml"), &folder.join("ggml"))?;
     let mut metadata = Command::new(programs.join("random_model"));
     metadata.arg("--like").arg(&arguments.like).arg("--out").arg(folder.join("metadata.gguf"));

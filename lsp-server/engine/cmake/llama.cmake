@@ -17,6 +17,17 @@ function(hone_change_llama)
     target_precompile_headers(llama PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:${CMAKE_CURRENT_SOURCE_DIR}/src/models/models.h>")
 
+    # On some NVIDIA GPUs cuBLAS multiplies the long pieces of prompts (prompt_products.cu). The file
+    # asks the function of llama.cpp that chooses, which gets another name for it.
+    if(TARGET ggml-cuda)
+        set(cuda "${CMAKE_CURRENT_SOURCE_DIR}/ggml/src/ggml-cuda")
+        target_sources(ggml-cuda PRIVATE
+            "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/prompt_products.cu")
+        target_include_directories(ggml-cuda PRIVATE "${cuda}")
+        set_property(SOURCE "${cuda}/mmq.cu" DIRECTORY "${cuda}"
+            APPEND PROPERTY COMPILE_DEFINITIONS ggml_cuda_should_use_mmq=ggml_cuda_can_use_mmq)
+    endif()
+
     # With MinGW, ggml gives its libraries names that the linker does not look for.
     if(MINGW)
         foreach(target IN ITEMS ggml ggml-base ggml-cpu)

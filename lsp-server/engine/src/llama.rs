@@ -7,6 +7,7 @@ mod experts;
 mod handed;
 mod layout;
 mod loaded;
+mod pieces;
 mod sequences;
 
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
@@ -33,6 +34,7 @@ use models::fim::FimTemplate;
 use models::fim_tokens::FimTokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
+use pieces::Pieces;
 use sequences::{SCORING, SEQUENCES, Sequence, base_cells, common_prefix};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,6 +142,7 @@ pub struct LlamaEngine {
     model: Arc<LlamaModel>,
     vocab: Vocab,
     fim: FimTokens,
+    pieces: Pieces,
     /// What each sequence's KV holds, and when it was last used.
     sequences: Vec<Sequence>,
     memory: AnswerMemory,
@@ -190,6 +193,7 @@ impl LlamaEngine {
             model,
             vocab,
             fim,
+            pieces: Pieces::default(),
             sequences: (0..=SCORING).map(|_| Sequence::default()).collect(),
             memory: AnswerMemory::default(),
             experts,
@@ -215,7 +219,7 @@ impl LlamaEngine {
     }
 
     fn tokenize(&self, text: &str) -> Vec<u32> {
-        tokenize(&self.model, text)
+        self.pieces.tokens(text, |text| tokenize(&self.model, text))
     }
 
     /// Makes a sequence's KV begin with `cells` and decodes what is missing, so that there are

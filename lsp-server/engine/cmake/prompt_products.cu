@@ -5,8 +5,8 @@
 // is several times as fast from then on. By these numbers it pays from some 130 rows on; keys have
 // fewer, and keep llama.cpp's kernels.
 //
-// cuda-backend.sh compiles mmq.cu with another name for the function below, so that this one is
-// asked in its place.
+// mmq.cu is compiled with another name for the function below, so that this one is asked in its
+// place (llama.cmake, and xtask/gpu/cuda-backend.sh).
 
 #include "mmq.cuh"
 
