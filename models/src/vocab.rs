@@ -142,6 +142,14 @@ impl Vocab {
         &self.bytes[start as usize..end as usize]
     }
 
+    /// The control token that all of these are, if they are. llama.cpp switches an adapter on at
+    /// such a token, and the text of a file cannot have it.
+    pub fn shared_control(&self, tokens: impl IntoIterator<Item = u32>) -> Option<u32> {
+        let mut tokens = tokens.into_iter();
+        let first = tokens.next().filter(|first| self.piece(*first).is_empty())?;
+        tokens.all(|token| token == first).then_some(first)
+    }
+
     /// The token whose text in the vocabulary is exactly this one, such as `<|fim_middle|>`.
     pub fn id_of(&self, text: &str) -> Option<u32> {
         self.ids.get(text).copied()
@@ -245,6 +253,15 @@ pub(crate) mod tests {
 
     pub(crate) fn vocab(tokens: &[(&str, u32)]) -> Vocab {
         Vocab::new(tokens.iter().copied())
+    }
+
+    #[test]
+    fn only_a_control_token_of_all_texts_is_shared() {
+        let vocab = vocab(&[("a", 1), ("<|fim_middle|>", 3), ("<|fim_end|>", 3)]);
+        assert_eq!(vocab.shared_control([1, 1, 1]), Some(1));
+        assert_eq!(vocab.shared_control([1, 2]), None);
+        assert_eq!(vocab.shared_control([0, 0]), None, "text may have it too");
+        assert_eq!(vocab.shared_control([]), None);
     }
 
     #[test]

@@ -310,10 +310,8 @@ impl BatchBuilder<'_> {
         if samples.is_empty() {
             return Err(BatchError::Nothing { episodes, dropped });
         }
-        let invocation = samples[0].tail[0];
-        let shared = inputs.vocab.piece(invocation).is_empty()
-            && samples.iter().all(|sample| sample.tail[0] == invocation);
-        Ok(Batch { samples, dropped, invocation: shared.then_some(invocation) })
+        let invocation = inputs.vocab.shared_control(samples.iter().map(|sample| sample.tail[0]));
+        Ok(Batch { samples, dropped, invocation })
     }
 }
 

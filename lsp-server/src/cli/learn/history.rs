@@ -29,6 +29,7 @@ use models::gguf::Gguf;
 use models::manifest::{Catalogue, Manifest};
 use models::store::Store;
 use models::team::frame::Frame;
+use models::vocab::Vocab;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -160,9 +161,10 @@ impl Work<'_> {
         let rounds = older.len() / TEXTS_OF_ROUND;
         let (core, report) =
             learner.learn(&older, |done| progress.at(Part::Learning, done / rounds as f64)).await?;
-        let invocation = older
-            .first()
-            .and_then(|text| text.completion.prompt.get(text.completion.adapter_from).copied());
+        let first = |text: &Episode| {
+            text.completion.prompt.get(text.completion.adapter_from).copied().unwrap_or_default()
+        };
+        let invocation = Vocab::from_gguf(&gguf)?.shared_control(older.iter().map(first));
         let adapter = self.files().path("learned.gguf");
         learner.adapter(&core, invocation)?.write(&adapter)?;
         let texts = rounds * TEXTS_OF_ROUND;
@@ -248,8 +250,8 @@ impl Work<'_> {
         let checked =
             check(&engine, texts, &adapters, |done| progress.at(Part::Checking, share(done)));
         let checked = checked.await.map_err(reason)?;
-        let kl = learned.report.kl_base;
-        let refusal = holdout_check::refusal(&engine, candidate, 0, kl, vec![]).await;
+        // No token was drawn from a policy, so that nothing is known of a KL.
+        let refusal = holdout_check::refusal(&engine, candidate, 0, 0.0, vec![]).await;
         Ok(verdict(&checked, texts.len(), active, refusal.map_err(reason)?))
     }
 }
