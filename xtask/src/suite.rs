@@ -118,7 +118,7 @@ fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
     // This feature needs neither a GPU nor CUDA to build, and its test emulates one.
     let mut cuda = workspace.cargo();
     cuda.args(["test", "--release", "--workspace", "--test", "gpu"]);
-    cuda.args(["--features", "learner/cuda"]);
+    cuda.args(["--features", "parity/cuda"]);
     cuda.env("HONE_TEST_WITHOUT", hardware::missing());
     steps.run("tests (cuda)", with_lints(workspace, &mut cuda)?)
 }

@@ -249,7 +249,8 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Lsp { in_process: true, transport, options } => {
             transport.check()?;
             let (app, learn) = startup::start(home, &options).await?;
-            handlers::serve(app, learn, tokio::io::stdin(), tokio::io::stdout()).await;
+            let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+            handlers::serve(app, learn, stdin, stdout, std::future::pending()).await;
             Ok(())
         }
         Command::Serve { options } => server::run(home, &options).await,

@@ -78,7 +78,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     }
     let _ = std::fs::remove_file(&socket);
     drop(listener);
-    // Connections that wait for the model end.
+    // Editors' connections end, and those that wait for the model.
     drop(loading);
     server.drain().await;
     // The next daemon needs the log, and the rest of this process takes a while to go: the system
@@ -202,7 +202,10 @@ async fn connection(
     };
     let app = &app;
     match hello.command {
-        Command::Lsp => handlers::serve(app.clone(), learn, read, &mut write).await,
+        Command::Lsp => {
+            let daemon_ends = async { while progress.changed().await.is_ok() {} };
+            handlers::serve(app.clone(), learn, read, &mut write, daemon_ends).await;
+        }
         Command::Status => write_line(&mut write, &app.status()).await?,
         Command::Why => write_line(&mut write, &app.services.requests.latest()).await?,
         Command::Snooze { snooze } => {

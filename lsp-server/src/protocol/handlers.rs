@@ -62,12 +62,13 @@ struct Backend {
     learn: LearnNow,
 }
 
-/// Serves one client until it exits or its stream ends.
+/// Serves one client until it exits, its stream ends, or the daemon does.
 pub async fn serve(
     app: Arc<App>,
     learn: LearnNow,
     read: impl AsyncRead + Unpin,
     write: impl AsyncWrite,
+    daemon_ends: impl Future<Output = ()>,
 ) {
     let session = app.session();
     let (ending, recorder) = (session.clone(), app.services.recorder.clone());
@@ -92,12 +93,15 @@ pub async fn serve(
         .custom_method("hone/learn", Backend::learn_now)
         .custom_method("hone/advanceClock", Backend::advance_clock)
         .finish();
-    super::guard::guard(read, write, |read, write| {
+    let served = super::guard::guard(read, write, |read, write| {
         Server::new(read, write, socket)
             .concurrency_level(CONCURRENT_MESSAGES)
             .serve(Lenient(Account(service)))
-    })
-    .await;
+    });
+    tokio::select! {
+        _ = served => {}
+        () = daemon_ends => {}
+    }
     ending.end();
     // If the flush fails, the reason is in the log. The client is gone and cannot be told.
     let _ = recorder.flush().await;

@@ -62,7 +62,8 @@ impl TestDaemon {
         let (app, stream) = (self.app.clone(), UnixStream::from_std(ours).unwrap());
         tokio::spawn(async move {
             let (read, mut write) = stream.into_split();
-            handlers::serve(app, learn, BufReader::new(read), &mut write).await;
+            let never = std::future::pending();
+            handlers::serve(app, learn, BufReader::new(read), &mut write, never).await;
         });
         theirs
     }

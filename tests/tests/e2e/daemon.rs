@@ -48,6 +48,21 @@ fn two_editors_share_one_daemon_and_one_log() {
     assert_eq!(home.outcomes(&theirs.id), [], "another editor's end is no outcome here");
 }
 
+#[test]
+fn a_daemon_that_is_stopped_ends_the_offers_of_its_editors() {
+    let home = home();
+    let editor = home.editor();
+    let offer = Buffer::open(&editor, "a.rs", WEEK).offer();
+    home.output(&["stop"]);
+    let outcomes = home.outcomes(&offer.id);
+    assert_eq!(outcomes, [(Outcome::Superseded, Evidence::Document)]);
+    // The editor's own end comes later, and changes nothing.
+    drop(editor);
+    let next = home.editor();
+    let offer = Buffer::open(&next, "a.rs", WEEK).offer();
+    assert_eq!(home.outcomes(&offer.id), []);
+}
+
 /// All forwarders find no daemon, and each starts one. One daemon is elected.
 #[test]
 fn two_editors_at_once_start_one_daemon() {

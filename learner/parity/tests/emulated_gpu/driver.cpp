@@ -6,7 +6,7 @@
 //   c++ -std=c++17 -O1 -shared -fPIC -I. -o libcuda.so driver.cpp
 //   ln -s libcuda.so libcublas.so
 
-#include "../../src/model/gpu/kernels.cu"
+#include "../../../src/model/gpu/kernels.cu"
 
 #include <cstdlib>
 #include <functional>

@@ -2,17 +2,18 @@
 //! there. A machine without a GPU compares them on an emulated one.
 #![cfg(feature = "cuda")]
 
-mod common;
-
-use common::{adapter, model};
-use learner::kernels::values;
+use learner::kernels::{matrix, values};
 use learner::machine::threads::Threads;
 use learner::model::gpu::{Gpu, GpuModel};
 use learner::model::lm_head::Target;
+use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::{Tail, TailBatch, Transformer};
-use models::random_model::tiny::FORMS;
+use models::gguf::Gguf;
+use models::random_model::tiny::{FORMS, Form, Matrices, Sizes};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -31,6 +32,29 @@ const COSINE: f64 = 0.999;
 
 /// Set where the GPU is an emulated one.
 const EMULATED: &str = "HONE_TEST_EMULATED_GPU";
+
+/// The values of an adapter are up to this large.
+const ADAPTER: f32 = 0.4;
+
+fn model(form: &Form) -> Transformer<f32> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    form.write(Sizes::SMALLEST, Matrices::F32, 1, file.path()).unwrap();
+    load(&Gguf::open(file.path()).unwrap()).unwrap()
+}
+
+/// An adapter in which neither factor is zero.
+fn adapter(model: &Transformer<f32>) -> Lora {
+    let mut random = StdRng::seed_from_u64(2);
+    let mut lora = Lora::fresh(&model.shape, 2, 3.0, 2).unwrap();
+    for layer in lora.layers.iter_mut().flatten() {
+        for factor in [&mut layer.a, &mut layer.b] {
+            let (rows, width) = factor.dims2().unwrap();
+            let values = (0..rows * width).map(|_| random.random_range(-ADAPTER..ADAPTER));
+            *factor = matrix::<f32>(values.collect(), rows, width).unwrap();
+        }
+    }
+    lora
+}
 
 fn target(token: u32) -> Target {
     Target { token, equivalents: [].into(), temperature: 1.0, allowed: None }
@@ -131,7 +155,7 @@ fn the_passes_on_a_gpu_are_those_on_the_cpu() {
     let mut compared = 0;
     let mut last = None;
     for form in FORMS {
-        let mut model = model::<f32>(form, 1);
+        let mut model = model(form);
         let copy = match GpuModel::copy_of(&model) {
             Ok(copy) => copy,
             Err(error) => {
@@ -139,7 +163,7 @@ fn the_passes_on_a_gpu_are_those_on_the_cpu() {
                 continue;
             }
         };
-        let lora = adapter::<f32>(&model.shape, 2, 2);
+        let lora = adapter(&model);
         let on_cpu = passed(&model, &lora).unwrap();
         model.gpu = Some(copy);
         let on_gpu = passed(&model, &lora).unwrap();
