@@ -294,6 +294,9 @@ pub struct UpdateReport {
     /// Texts whose prompt was known: the server had computed it, or in a rehearsal another learner.
     #[serde(default)]
     pub prompts_known: usize,
+    /// The name of the GPU that computed the passes; `None` for the CPU.
+    #[serde(default)]
+    pub gpu: Option<String>,
     pub load_ms: u64,
     pub prompt_ms: u64,
     pub train_ms: u64,

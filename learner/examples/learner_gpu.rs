@@ -77,7 +77,7 @@ mod gpu {
         let cpu = step.take(&model)?;
         let started = Instant::now();
         let copy = GpuModel::copy_of(&model)?;
-        let name = copy.name()?;
+        let name = copy.name().to_owned();
         model.gpu = Some(copy);
         let moved_s = started.elapsed().as_secs_f64();
         let warm_up = step.take(&model)?;

@@ -158,7 +158,8 @@ impl Trainer {
 
         let prompt_started = Instant::now();
         let mut known = folders.open(&base.sha256)?;
-        if is_on_gpu(&base.model) {
+        let gpu = gpu_of(&base.model);
+        if gpu.is_some() {
             // What is known lies in the memory of the CPU.
             known = KnownPrompts::default();
         }
@@ -183,7 +184,8 @@ impl Trainer {
             TrainedPart::Shared(part) => write_values(job, &part.values())?,
         };
         let times = Times { load, prompt, train, total: started.elapsed() };
-        Ok(report(job, &batch, kv.known, update, adapter_sha256, &times))
+        let report = report(job, &batch, kv.known, update, adapter_sha256, &times);
+        Ok(UpdateReport { gpu, ..report })
     }
 }
 
@@ -330,6 +332,7 @@ fn report(
         kl_base: update.kl_base,
         update_ratio: update.update_ratio,
         prompts_known,
+        gpu: None,
         load_ms: milliseconds(times.load),
         prompt_ms: milliseconds(times.prompt),
         train_ms: milliseconds(times.train),
@@ -373,24 +376,24 @@ fn load_base<'a>(
 /// the CPU does the work, so that this is never an error.
 #[cfg(feature = "cuda")]
 fn use_gpu(model: &mut Transformer<f32>) {
-    let copied = GpuModel::copy_of(model).and_then(|gpu| {
-        eprintln!("hone-learner: learning on {}", gpu.name()?);
-        Ok(gpu)
-    });
-    match copied {
-        Ok(gpu) => model.gpu = Some(gpu),
+    match GpuModel::copy_of(model) {
+        Ok(gpu) => {
+            eprintln!("hone-learner: learning on {}", gpu.name());
+            model.gpu = Some(gpu);
+        }
         Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
     }
 }
 
+/// The name of the GPU that computes the passes of a model.
 #[cfg(feature = "cuda")]
-fn is_on_gpu(model: &Transformer<f32>) -> bool {
-    model.gpu.is_some()
+fn gpu_of(model: &Transformer<f32>) -> Option<String> {
+    model.gpu.as_ref().map(|gpu| gpu.name().to_owned())
 }
 
 #[cfg(not(feature = "cuda"))]
-fn is_on_gpu(_: &Transformer<f32>) -> bool {
-    false
+fn gpu_of(_: &Transformer<f32>) -> Option<String> {
+    None
 }
 
 #[cfg(not(feature = "cuda"))]

@@ -436,6 +436,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
                 seconds(report.train_ms)
             ),
         ),
+        ("computed on", report.gpu.clone().unwrap_or_else(|| "the CPU".to_owned())),
         ("prompts", format!("{} known already, the others computed", report.prompts_known)),
         ("peak memory", format!("{} MiB", report.peak_memory_mb)),
         ("file", registry.adapter_file(entry.version).display().to_string()),

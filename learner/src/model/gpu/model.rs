@@ -32,6 +32,7 @@ pub struct GpuModel {
     pub(super) activation: Activation,
     pub(super) residual_scale: f64,
     rope: Rope,
+    name: String,
     /// Something failed on the GPU, which is then not used again.
     failed: AtomicBool,
 }
@@ -91,14 +92,15 @@ impl GpuModel {
             activation: model.shape.block.activation,
             residual_scale: model.shape.block.residual_scale,
             rope: model.rope.clone(),
+            name: gpu.name()?,
             failed: AtomicBool::new(false),
             gpu,
         })
     }
 
     /// The name of the GPU.
-    pub fn name(&self) -> anyhow::Result<String> {
-        self.gpu.name()
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether a pass has failed, so that the CPU has to do the work.
