@@ -270,13 +270,11 @@ fn group_layers<T: Float>(
     model: &Transformer<T>,
     tree: &PrefixTree,
     threads: &Threads,
-    #[cfg_attr(not(feature = "cuda"), allow(unused_mut))] mut done: impl FnMut(
-        usize,
-    )
-        -> anyhow::Result<()>,
+    done: impl FnMut(usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<GroupLayers> {
     #[cfg(feature = "cuda")]
     if let Some(gpu) = &model.gpu {
+        let mut done = done;
         let pass = || gpu.prompt_pass(tree).map_err(candle_core::Error::wrap);
         let layers = threads.run(pass)?;
         done(model.layers.len())?;

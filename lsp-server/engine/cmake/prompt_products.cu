@@ -18,8 +18,21 @@ bool ggml_cuda_can_use_mmq(enum ggml_type type, int cc, int64_t ne11, int64_t n_
 static const int64_t ROWS_MIN = 256;
 static const int FIRST_ARCHITECTURE = 900;
 
-// The default of f16 would also add up in f16, whose range large activations leave.
-static const int IS_SET = setenv("GGML_CUDA_CUBLAS_COMPUTE_TYPE", "bf16", 0);
+// The default of f16 would also add up in f16, whose range large activations leave. What the user
+// has set stays.
+static int set_type() {
+    const char *name = "GGML_CUDA_CUBLAS_COMPUTE_TYPE";
+    if (getenv(name)) {
+        return 0;
+    }
+#ifdef _WIN32
+    return _putenv_s(name, "bf16");
+#else
+    return setenv(name, "bf16", 0);
+#endif
+}
+
+static const int IS_SET = set_type();
 
 bool ggml_cuda_should_use_mmq(enum ggml_type type, int cc, int64_t ne11, int64_t n_experts) {
     bool can = ggml_cuda_can_use_mmq(type, cc, ne11, n_experts);
