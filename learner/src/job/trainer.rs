@@ -157,12 +157,12 @@ impl Trainer {
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
-        let mut known = folders.open(&base.sha256)?;
         let gpu = gpu_of(&base.model);
-        if gpu.is_some() {
+        let mut known = match &gpu {
             // What is known lies in the memory of the CPU.
-            known = KnownPrompts::default();
-        }
+            Some(_) => KnownPrompts::default(),
+            None => folders.open(&base.sha256)?,
+        };
         let batch = read_batch(job, base, &known)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);

@@ -23,6 +23,8 @@ static const Status OK = 0, INVALID = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500;
 // The memory of the GPU. Nearly all of it is spared by the learner.
 static const size_t MEMORY_BYTES = (size_t(2) << 30) + (size_t(64) << 20);
 static const size_t STACK_BYTES = 64 << 10;
+// Larger allocations are not filled, so that a test can take all memory without touching it.
+static const size_t FILLED_BYTES_MAX = 16 << 20;
 
 // The threads of a block.
 
@@ -110,7 +112,7 @@ static std::map<std::string, Kernel> kernels = {
     KERNEL(to_bfloat),       KERNEL(predict),
 };
 
-// The memory. What a kernel reads before it was written is no number.
+// The memory. What a kernel reads of a small allocation before it was written is no number.
 
 static std::map<void *, size_t> allocated;
 static size_t used = 0;
@@ -120,7 +122,7 @@ static Status allocate(uint64_t *address, size_t bytes) {
         return OUT_OF_MEMORY;
     }
     void *memory = malloc(bytes);
-    if (bytes < (16 << 20)) {
+    if (bytes < FILLED_BYTES_MAX) {
         memset(memory, 0xff, bytes);
     }
     allocated[memory] = bytes;

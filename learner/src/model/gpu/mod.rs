@@ -5,14 +5,15 @@
 //! the products of attention, whose factors are rounded to the 11 bits of TF32. Only token rows,
 //! the adapter, log-probs and the adapter's gradient cross the bus. The optimizer stays on the CPU.
 //!
-//! [`model`] has the weights and [`passes`] goes through them; [`attention`] and [`head`] are parts
-//! of a pass. Below them are [`products`], which asks cuBLAS, [`kernels`], which launches ours, and
-//! [`card`], which owns the memory.
+//! [`model`] has the weights, [`passes`] goes through them, and `backward` gives the gradient.
+//! [`attention`] and [`head`] are parts of a pass. Below them are [`products`], which asks cuBLAS,
+//! [`kernels`], which launches ours, and [`card`], which owns the memory.
 //!
 //! The driver and cuBLAS are loaded when the program runs. The same binary works on a machine that
 //! has neither.
 
 pub mod attention;
+mod backward;
 pub mod card;
 pub mod head;
 pub mod kernels;

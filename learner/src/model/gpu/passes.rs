@@ -1,19 +1,17 @@
-//! The passes through the layers on the GPU: that of prompts, and those of tails with their
-//! gradient. They compute what [`prompt_pass`](crate::model::prompt_pass) and
-//! [`model`](crate::model) say, in the same order.
+//! The passes through the layers on the GPU: that of prompts, and those of tails. They compute what
+//! [`prompt_pass`](crate::model::prompt_pass) and [`model`](crate::model) say, in the same order.
 
-use crate::kernels::{matrix, scale_in_place, values};
-use crate::model::gpu::attention::{Gradients, Seen};
+use crate::kernels::{scale_in_place, values};
+use crate::model::TailBatch;
+use crate::model::gpu::attention::Seen;
 use crate::model::gpu::card::{Buffer, Rows, View};
 use crate::model::gpu::kernels::GpuAngles;
 use crate::model::gpu::model::{GpuLayer, GpuModel};
 use crate::model::gpu::products::{Batch, Precision, Sum};
-use crate::model::lora::{Lora, LoraGradient};
+use crate::model::lora::Lora;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::weights::{DOWN, GATE, K, O, Q, UP, V};
-use crate::model::{LoraGradients, TailBatch};
 use anyhow::{Context, ensure};
-use candle_core::Tensor;
 use std::ops::Range;
 
 /// The number of rows of which the feed-forward part of prompts is computed at once, because its
@@ -30,21 +28,21 @@ pub struct GpuKv {
 pub(in crate::model) type PromptRows<'a> = (&'a GpuKv, &'a [u32]);
 
 /// An adapter in GPU memory. All its values are in one buffer, which is copied at once.
-struct GpuLora {
-    values: Buffer<f32>,
+pub(super) struct GpuLora {
+    pub(super) values: Buffer<f32>,
     /// Of each layer, the places of its pairs. The gradient has the same places.
-    layers: Vec<Vec<PairPlace>>,
-    rank: usize,
-    scale: f64,
+    pub(super) layers: Vec<Vec<PairPlace>>,
+    pub(super) rank: usize,
+    pub(super) scale: f64,
 }
 
 /// Where a pair begins in the values of an adapter.
 #[derive(Clone, Copy)]
-struct PairPlace {
-    a: usize,
-    b: usize,
-    rows_out: usize,
-    rows_in: usize,
+pub(super) struct PairPlace {
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) rows_out: usize,
+    pub(super) rows_in: usize,
 }
 
 /// The input of a linear map: as it is for the adapter, and rounded for the frozen matrix.
@@ -55,41 +53,46 @@ struct Input {
 
 /// What a layer keeps for its gradient. Norms, attention weights and activations are computed
 /// again.
-struct Kept {
-    x: Rows,
+pub(super) struct Kept {
+    pub(super) x: Rows,
     /// q and k before the norms of their heads, if there are any.
-    before_head_norms: Option<[Rows; 2]>,
-    q: Rows,
-    k: Rows,
-    v: Rows,
-    attended: Rows,
-    middle: Rows,
-    gate: Rows,
-    up: Rows,
+    pub(super) before_head_norms: Option<[Rows; 2]>,
+    pub(super) q: Rows,
+    pub(super) k: Rows,
+    pub(super) v: Rows,
+    pub(super) attended: Rows,
+    pub(super) middle: Rows,
+    pub(super) gate: Rows,
+    pub(super) up: Rows,
     /// Of each map, (alpha/r)·xAᵀ.
-    reduced: Vec<Rows>,
+    pub(super) reduced: Vec<Rows>,
 }
 
-/// The rows of a batch of tails on the GPU, and where the keys and values before them lie.
-struct Tails<'a> {
-    kv: Vec<&'a GpuKv>,
-    paths: Vec<Buffer<u32>>,
-    path_rows: Vec<usize>,
-    rows: Vec<Range<usize>>,
-    angles: GpuAngles,
+/// The rows of a batch of tails on the GPU.
+pub(super) struct Tails<'a> {
+    pub(super) each: Vec<TailRows<'a>>,
+    pub(super) angles: GpuAngles,
+}
+
+/// The rows of one tail, and where the keys and values before them lie.
+pub(super) struct TailRows<'a> {
+    kv: &'a GpuKv,
+    path: Buffer<u32>,
+    past: usize,
+    pub(super) rows: Range<usize>,
 }
 
 /// A forward pass on the GPU that can be differentiated.
 pub struct GpuPass<'a> {
-    model: &'a GpuModel,
-    lora: GpuLora,
-    tails: Tails<'a>,
-    predicting: Buffer<u32>,
-    x: Rows,
-    d_logprob: Rows,
+    pub(super) model: &'a GpuModel,
+    pub(super) lora: GpuLora,
+    pub(super) tails: Tails<'a>,
+    pub(super) predicting: Buffer<u32>,
+    pub(super) x: Rows,
+    pub(super) d_logprob: Rows,
     /// The first layer that something is kept of.
-    first: usize,
-    kept: Vec<Kept>,
+    pub(super) first: usize,
+    pub(super) kept: Vec<Kept>,
     pub logprobs: Vec<f32>,
 }
 
@@ -225,23 +228,15 @@ impl GpuModel {
         batch: &TailBatch,
         prompts: &[PromptRows<'a>],
     ) -> anyhow::Result<Tails<'a>> {
-        let mut tails = Tails {
-            kv: vec![],
-            paths: vec![],
-            path_rows: vec![],
-            rows: vec![],
-            angles: self.angles(&batch.positions)?,
-        };
-        for ((_, past, rows), (group, path)) in batch.tails.iter().zip(prompts) {
+        let tails = batch.tails.iter().zip(prompts);
+        let each = tails.map(|((_, past, rows), (kv, path))| {
             ensure!(path.len() == *past, "a tail behind {past} rows, {} are known", path.len());
-            tails.kv.push(*group);
-            tails.path_rows.push(path.len());
             // The GPU takes no buffer without values.
             let path: &[u32] = if path.is_empty() { &[0] } else { path };
-            tails.paths.push(self.gpu.upload(path)?);
-            tails.rows.push(rows.clone());
-        }
-        Ok(tails)
+            Ok(TailRows { kv, path: self.gpu.upload(path)?, past: *past, rows: rows.clone() })
+        });
+        let each = each.collect::<anyhow::Result<_>>()?;
+        Ok(Tails { each, angles: self.angles(&batch.positions)? })
     }
 
     fn layers(
@@ -301,10 +296,10 @@ impl GpuModel {
         gpu.rotate(q.view(), &tails.angles, 1.0)?;
         gpu.rotate(k.view(), &tails.angles, 1.0)?;
         let attended = gpu.rows(q.rows, q.width)?;
-        for (tail, rows) in tails.rows.iter().enumerate() {
-            let seen = self.seen(index, tails, tail, &k, &v)?;
-            let output = attended.part(rows.clone());
-            gpu.attend(self.heads, q.part(rows.clone()), &seen, output)?;
+        for tail in &tails.each {
+            let seen = self.seen(index, tail, &k, &v)?;
+            let output = attended.part(tail.rows.clone());
+            gpu.attend(self.heads, q.part(tail.rows.clone()), &seen, output)?;
         }
         let attended = self.input(attended)?;
         let output = linear(O, &attended)?;
@@ -324,28 +319,24 @@ impl GpuModel {
     }
 
     /// What the rows of a tail see in a layer.
-    fn seen(
+    pub(super) fn seen(
         &self,
         layer: usize,
-        tails: &Tails,
-        tail: usize,
+        tail: &TailRows,
         k: &Rows,
         v: &Rows,
     ) -> anyhow::Result<Seen> {
-        let (rows, past) = (&tails.rows[tail], tails.path_rows[tail]);
+        let TailRows { kv, path, past, rows } = tail;
         let own = Some((k.part(rows.clone()), v.part(rows.clone())));
-        let group = tails.kv[tail].layers.get(layer);
-        let (k, v) = match group {
-            Some((of_k, of_v)) => {
-                self.gpu.seen((of_k, of_v), &tails.paths[tail], past, own, k.width)?
-            }
+        let (k, v) = match kv.layers.get(layer) {
+            Some((of_k, of_v)) => self.gpu.seen((of_k, of_v), path, *past, own, k.width)?,
             // All prompts of the group are empty.
             None => {
                 let nothing = self.gpu.zeros(1)?;
-                self.gpu.seen((&nothing, &nothing), &tails.paths[tail], past, own, k.width)?
+                self.gpu.seen((&nothing, &nothing), path, *past, own, k.width)?
             }
         };
-        Ok(Seen { k, v, past })
+        Ok(Seen { k, v, past: *past })
     }
 
     /// W·x + b.
@@ -384,156 +375,13 @@ impl GpuModel {
 }
 
 impl GpuLora {
-    fn pair(&self, layer: usize, map: usize) -> (View<'_>, View<'_>) {
+    pub(super) fn pair(&self, layer: usize, map: usize) -> (View<'_>, View<'_>) {
         pair_of(&self.values, self.layers[layer][map], self.rank)
     }
 }
 
 /// A and B of a pair, or their gradients.
-fn pair_of(values: &Buffer<f32>, place: PairPlace, rank: usize) -> (View<'_>, View<'_>) {
+pub(super) fn pair_of(values: &Buffer<f32>, place: PairPlace, rank: usize) -> (View<'_>, View<'_>) {
     let PairPlace { a, b, rows_out, rows_in } = place;
     (values.matrix(a, rank, rows_in), values.matrix(b, rows_out, rank))
-}
-
-impl GpuPass<'_> {
-    /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.
-    pub fn backward(self, d_loss: &[f32]) -> anyhow::Result<LoraGradients> {
-        self.model.run(|| {
-            let GpuPass { model, lora, tails, predicting, x, d_logprob, first, kept, .. } = &self;
-            let gpu = &model.gpu;
-            ensure!(d_loss.len() == d_logprob.rows, "a gradient for other targets");
-            gpu.scale_rows(d_logprob.view(), &gpu.upload(d_loss)?)?;
-            let at_rows = gpu.rows(x.rows, x.width)?;
-            let norm = &model.output_norm;
-            gpu.norm_backward(norm, at_rows.view(), d_logprob.view(), x.view(), false)?;
-            let rows = tails.rows.last().map_or(0, |rows| rows.end);
-            let mut dx = gpu.zero_rows(rows, x.width)?;
-            gpu.scatter(dx.view(), at_rows.view(), predicting)?;
-
-            let gradient = gpu.space::<f32>(lora.values.len())?;
-            for (index, kept) in kept.iter().enumerate().rev() {
-                let backward = LayerBackward { model, lora, tails, layer: first + index, kept };
-                dx = backward.run(dx, &gradient)?;
-            }
-            self.gradients(&gpu.download(&gradient)?)
-        })
-    }
-
-    /// Cuts the values of the whole gradient into those of the pairs.
-    fn gradients(&self, all: &[f32]) -> anyhow::Result<LoraGradients> {
-        let rank = self.lora.rank;
-        let tensor = |from: usize, rows: usize, width: usize| -> candle_core::Result<Tensor> {
-            matrix(all[from..from + rows * width].to_vec(), rows, width)
-        };
-        let places = self.lora.layers.iter().flatten();
-        let gradients = places.map(|place| {
-            Ok(LoraGradient {
-                a: tensor(place.a, rank, place.rows_in)?,
-                b: tensor(place.b, place.rows_out, rank)?,
-            })
-        });
-        gradients.collect()
-    }
-}
-
-/// The backward pass of one layer.
-struct LayerBackward<'a> {
-    model: &'a GpuModel,
-    lora: &'a GpuLora,
-    tails: &'a Tails<'a>,
-    layer: usize,
-    kept: &'a Kept,
-}
-
-impl LayerBackward<'_> {
-    /// The gradient with respect to the layer's input. Those of its pairs go into `gradient`.
-    fn run(&self, dy: Rows, gradient: &Buffer<f32>) -> anyhow::Result<Rows> {
-        let LayerBackward { model, tails, kept, .. } = self;
-        let gpu = &model.gpu;
-        let layer = &model.layers[self.layer];
-        let like = |x: &Rows| gpu.rows(x.rows, x.width);
-
-        let normed = gpu.norm(&layer.feed_forward_norm, kept.middle.view())?;
-        let (gate, up) = (kept.gate.view(), kept.up.view());
-        let h = gpu.gated(model.activation, gate, up)?;
-        let dh = like(&h)?;
-        self.linear(DOWN, &h, &self.scaled(&dy)?, &dh, false, gradient)?;
-        let (d_gate, d_up) = gpu.gated_backward(model.activation, dh.view(), gate, up)?;
-        let d_normed = like(&normed)?;
-        self.linear(GATE, &normed, &d_gate, &d_normed, false, gradient)?;
-        self.linear(UP, &normed, &d_up, &d_normed, true, gradient)?;
-        let d_middle = dy;
-        let (norm, middle) = (&layer.feed_forward_norm, kept.middle.view());
-        gpu.norm_backward(norm, d_middle.view(), d_normed.view(), middle, true)?;
-
-        let d_attended = like(&kept.attended)?;
-        let d_output = self.scaled(&d_middle)?;
-        self.linear(O, &kept.attended, &d_output, &d_attended, false, gradient)?;
-        let (mut dq, mut dk, dv) = (like(&kept.q)?, like(&kept.k)?, like(&kept.v)?);
-        for (tail, rows) in tails.rows.iter().enumerate() {
-            let seen = model.seen(self.layer, tails, tail, &kept.k, &kept.v)?;
-            let gradients = Gradients {
-                q: dq.part(rows.clone()),
-                k: dk.part(rows.clone()),
-                v: dv.part(rows.clone()),
-            };
-            let d_output = d_attended.part(rows.clone());
-            let q = kept.q.part(rows.clone());
-            gpu.attend_backward(model.heads, q, &seen, d_output, gradients)?;
-        }
-        gpu.rotate(dq.view(), &tails.angles, -1.0)?;
-        gpu.rotate(dk.view(), &tails.angles, -1.0)?;
-        if let (Some([of_q, of_k]), Some([q, k])) = (&layer.head_norms, &kept.before_head_norms) {
-            let (before_q, before_k) = (like(q)?, like(k)?);
-            gpu.norm_backward(of_q, before_q.view(), dq.view(), q.view(), false)?;
-            gpu.norm_backward(of_k, before_k.view(), dk.view(), k.view(), false)?;
-            (dq, dk) = (before_q, before_k);
-        }
-        let normed = gpu.norm(&layer.attention_norm, kept.x.view())?;
-        let d_normed = like(&normed)?;
-        self.linear(Q, &normed, &dq, &d_normed, false, gradient)?;
-        self.linear(K, &normed, &dk, &d_normed, true, gradient)?;
-        self.linear(V, &normed, &dv, &d_normed, true, gradient)?;
-        let dx = d_middle;
-        let (norm, x) = (&layer.attention_norm, kept.x.view());
-        gpu.norm_backward(norm, dx.view(), d_normed.view(), x, true)?;
-        Ok(dx)
-    }
-
-    /// A copy times the factor of residuals.
-    fn scaled(&self, x: &Rows) -> anyhow::Result<Rows> {
-        let gpu = &self.model.gpu;
-        let y = gpu.zero_rows(x.rows, x.width)?;
-        gpu.add_scaled(y.view(), x.view(), self.model.residual_scale)?;
-        Ok(y)
-    }
-
-    /// The gradient of a map and its pair: that of its input goes to `dx`, or is added to it.
-    fn linear(
-        &self,
-        map: usize,
-        x: &Rows,
-        dy: &Rows,
-        dx: &Rows,
-        adds: bool,
-        gradient: &Buffer<f32>,
-    ) -> anyhow::Result<()> {
-        let LayerBackward { model, lora, layer, kept, .. } = self;
-        let gpu = &model.gpu;
-        let weight = &model.layers[*layer].maps[map].weight;
-        let rounded = gpu.to_bfloat(dy.view())?;
-        let w = weight.bits.matrix(0, weight.rows, weight.width);
-        let dy_rounded = rounded.matrix(0, dy.rows, dy.width);
-        let sum = Sum::adding(adds);
-        gpu.times(Precision::Bfloat, dx.view(), dy_rounded, w, sum, Batch::ONE)?;
-
-        let (exact, one) = (Precision::Single, Batch::ONE);
-        let (a, b) = lora.pair(*layer, map);
-        let (d_a, d_b) = pair_of(gradient, lora.layers[*layer][map], lora.rank);
-        let (u, du) = (&kept.reduced[map], gpu.rows(dy.rows, lora.rank)?);
-        gpu.transposed_times(exact, d_b, dy.view(), u.view(), Sum::REPLACED, one)?;
-        gpu.times(exact, du.view(), dy.view(), b, Sum::scaled(lora.scale), one)?;
-        gpu.transposed_times(exact, d_a, du.view(), x.view(), Sum::REPLACED, one)?;
-        gpu.times(exact, dx.view(), du.view(), a, Sum::ADDED, one)
-    }
 }

@@ -62,14 +62,33 @@ impl Batch {
     pub const ONE: Batch = Batch { count: 1, y: 0, x: 0, w: 0 };
 }
 
-/// What cuBLAS is asked for, in its own terms.
-struct Asked<'a> {
-    transposed: [cublasOperation_t; 2],
-    sizes: [usize; 3],
-    a: (View<'a>, usize),
-    b: (View<'a>, usize),
-    y: (View<'a>, usize),
-    count: usize,
+/// A factor of a product.
+#[derive(Clone, Copy)]
+struct Factor<'a> {
+    matrix: View<'a>,
+    is_transposed: bool,
+    /// The values to the matrix of the next product of a batch.
+    stride: usize,
+}
+
+impl Factor<'_> {
+    /// The rows and the columns that it has in the product.
+    fn size(self) -> [usize; 2] {
+        let View { rows, width, .. } = self.matrix;
+        if self.is_transposed { [width, rows] } else { [rows, width] }
+    }
+
+    fn operation(self) -> cublasOperation_t {
+        if self.is_transposed { CUBLAS_OP_T } else { CUBLAS_OP_N }
+    }
+}
+
+fn plain(matrix: View, stride: usize) -> Factor {
+    Factor { matrix, is_transposed: false, stride }
+}
+
+fn transposed(matrix: View, stride: usize) -> Factor {
+    Factor { matrix, is_transposed: true, stride }
 }
 
 impl Gpu {
@@ -83,25 +102,7 @@ impl Gpu {
         sum: Sum,
         batch: Batch,
     ) -> anyhow::Result<()> {
-        ensure!(
-            x.width == w.width && y.rows == x.rows && y.width == w.rows,
-            "a product of {}×{} and ({}×{})ᵀ to {}×{}",
-            x.rows,
-            x.width,
-            w.rows,
-            w.width,
-            y.rows,
-            y.width
-        );
-        let asked = Asked {
-            transposed: [CUBLAS_OP_T, CUBLAS_OP_N],
-            sizes: [y.width, y.rows, x.width],
-            a: (w, batch.w),
-            b: (x, batch.x),
-            y: (y, batch.y),
-            count: batch.count,
-        };
-        self.multiply(precision, asked, sum)
+        self.multiply(precision, y, [plain(x, batch.x), transposed(w, batch.w)], sum, batch)
     }
 
     /// y = x · W: `rows × out` and `out × in` to `rows × in`.
@@ -114,25 +115,7 @@ impl Gpu {
         sum: Sum,
         batch: Batch,
     ) -> anyhow::Result<()> {
-        ensure!(
-            x.width == w.rows && y.rows == x.rows && y.width == w.width,
-            "a product of {}×{} and {}×{} to {}×{}",
-            x.rows,
-            x.width,
-            w.rows,
-            w.width,
-            y.rows,
-            y.width
-        );
-        let asked = Asked {
-            transposed: [CUBLAS_OP_N, CUBLAS_OP_N],
-            sizes: [y.width, y.rows, x.width],
-            a: (w, batch.w),
-            b: (x, batch.x),
-            y: (y, batch.y),
-            count: batch.count,
-        };
-        self.multiply(precision, asked, sum)
+        self.multiply(precision, y, [plain(x, batch.x), plain(w, batch.w)], sum, batch)
     }
 
     /// y = xᵀ · W: `rows × p` and `rows × q` to `p × q`.
@@ -145,30 +128,25 @@ impl Gpu {
         sum: Sum,
         batch: Batch,
     ) -> anyhow::Result<()> {
+        self.multiply(precision, y, [transposed(x, batch.x), plain(w, batch.w)], sum, batch)
+    }
+
+    fn multiply(
+        &self,
+        precision: Precision,
+        y: View,
+        [x, w]: [Factor; 2],
+        sum: Sum,
+        batch: Batch,
+    ) -> anyhow::Result<()> {
+        let ([rows, depth], [same_depth, width]) = (x.size(), w.size());
         ensure!(
-            x.rows == w.rows && y.rows == x.width && y.width == w.width,
-            "a product of ({}×{})ᵀ and {}×{} to {}×{}",
-            x.rows,
-            x.width,
-            w.rows,
-            w.width,
+            depth == same_depth && [y.rows, y.width] == [rows, width],
+            "a product of {rows}×{depth} and {same_depth}×{width} to {}×{}",
             y.rows,
             y.width
         );
-        let asked = Asked {
-            transposed: [CUBLAS_OP_N, CUBLAS_OP_T],
-            sizes: [y.width, y.rows, x.rows],
-            a: (w, batch.w),
-            b: (x, batch.x),
-            y: (y, batch.y),
-            count: batch.count,
-        };
-        self.multiply(precision, asked, sum)
-    }
-
-    fn multiply(&self, precision: Precision, asked: Asked, sum: Sum) -> anyhow::Result<()> {
-        let Asked { transposed, sizes, a, b, y, count } = asked;
-        if sizes.contains(&0) || count == 0 {
+        if [rows, depth, width, batch.count].contains(&0) {
             return Ok(());
         }
         let (factors, compute) = match precision {
@@ -178,33 +156,32 @@ impl Gpu {
         };
         let number = |size: usize| i32::try_from(size).context("a matrix is too large for cuBLAS");
         let far = |size: usize| i64::try_from(size).context("a matrix is too large for cuBLAS");
-        let [m, n, k] = [number(sizes[0])?, number(sizes[1])?, number(sizes[2])?];
-        // SAFETY: the sizes fit to those of the three matrices, which the callers have compared,
-        // and the leading dimensions are theirs. Those of a batch lie in the buffers of the views,
+        // SAFETY: the sizes are those of the three matrices, which were compared above, and the
+        // leading dimensions are theirs. Those of a batch lie in the buffers of the views,
         // which attention.rs sees to.
         let done = unsafe {
             gemm_strided_batched_ex(
                 *self.blas.handle(),
-                transposed[0],
-                transposed[1],
-                m,
-                n,
-                k,
+                w.operation(),
+                x.operation(),
+                number(width)?,
+                number(rows)?,
+                number(depth)?,
                 (&raw const sum.scale).cast(),
-                a.0.address as *const c_void,
+                w.matrix.address as *const c_void,
                 factors,
-                number(a.0.leading)?,
-                far(a.1)?,
-                b.0.address as *const c_void,
+                number(w.matrix.leading)?,
+                far(w.stride)?,
+                x.matrix.address as *const c_void,
                 factors,
-                number(b.0.leading)?,
-                far(b.1)?,
+                number(x.matrix.leading)?,
+                far(x.stride)?,
                 (&raw const sum.keep).cast(),
-                y.0.address as *mut c_void,
+                y.address as *mut c_void,
                 CUDA_R_32F,
-                number(y.0.leading)?,
-                far(y.1)?,
-                number(count)?,
+                number(y.leading)?,
+                far(batch.y)?,
+                number(batch.count)?,
                 compute,
                 CUBLAS_GEMM_DFALT,
             )

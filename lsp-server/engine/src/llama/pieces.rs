@@ -4,7 +4,7 @@
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// A shorter piece is tokenized faster than it is looked up among others.
+/// A shorter piece is tokenized in microseconds, and is not worth a place among the others.
 const BYTES_MIN: usize = 64;
 
 /// The pieces that are remembered: those of the prompts of a few documents, with the excerpts of
