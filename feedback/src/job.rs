@@ -89,6 +89,9 @@ pub struct Hyper {
     /// LoRA alpha, likewise; the update is scaled by alpha / rank.
     #[schemars(extend("exclusiveMinimum" = 0, "x-new-adapter" = true))]
     pub lora_alpha: f32,
+    /// What is trained of an adapter that starts from the base, likewise.
+    #[schemars(extend("x-new-adapter" = true))]
+    pub lora_form: LoraForm,
     /// Adam's step size after the warm-up.
     #[schemars(range(min = 0.0))]
     pub learning_rate: f32,
@@ -157,6 +160,19 @@ pub struct Hyper {
     pub demonstration_exponent: f32,
 }
 
+/// Which numbers of an adapter are trained.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoraForm {
+    /// A and B of every map (LoRA, arXiv:2106.09685).
+    #[default]
+    Full,
+    /// A square C of 16 × 16 numbers between fixed B and A (LoRA-XS, arXiv:2405.17604). It is the
+    /// form of what a team shares and of what is learned from a history. `lora_rank` and
+    /// `lora_alpha` have no effect on it.
+    Square,
+}
+
 /// What a reward is compared with to give an advantage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -174,6 +190,7 @@ impl Default for Hyper {
         Hyper {
             lora_rank: 16,
             lora_alpha: 32.0,
+            lora_form: LoraForm::Full,
             learning_rate: 1e-4,
             warmup_steps: 4,
             adam_beta1: 0.9,

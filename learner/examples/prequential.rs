@@ -17,7 +17,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use feedback::episode::{Episode, Fold};
 use feedback::event::EventKind;
-use feedback::job::Hyper;
+use feedback::job::{Hyper, LoraForm};
 use feedback::log::EventLog;
 use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
@@ -26,12 +26,12 @@ use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
-use learner::ppo::adamw::AdamW;
 use learner::ppo::batch::Batch;
-use learner::ppo::trained_part::TrainedPart;
+use learner::ppo::trained_part::{self, TrainedPart};
 use lines::{Scores, interval};
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
+use models::team::frame::Frame;
 use models::vocab::Vocab;
 use scoring::{Base, TokenScores, prompts, score_texts};
 use std::ops::ControlFlow;
@@ -130,6 +130,7 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let gguf = Gguf::open(&arguments.model)?;
     let base = Base::open(&gguf)?;
+    let frame = Frame::of(&gguf, &base.sha256)?;
     let mut streams = vec![];
     for home in &arguments.homes {
         let mut episodes = episodes(home, &base.sha256)?;
@@ -148,7 +149,7 @@ fn main() -> anyhow::Result<()> {
             let started = Instant::now();
             let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
             let mut cache = KnownPrompts::new(Some(cache.map_err(anyhow::Error::msg)?), None);
-            let texts = run(&base, episodes, variant, &mut cache, &|texts| {
+            let texts = run(&base, &frame, episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -177,6 +178,7 @@ fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
 
 fn run(
     base: &Base,
+    frame: &Frame,
     episodes: &[Episode],
     variant: &Variant,
     cache: &mut KnownPrompts,
@@ -184,9 +186,14 @@ fn run(
 ) -> anyhow::Result<Vec<ScoredText>> {
     let hyper = &variant.hyper;
     let imitating = Hyper { demonstration_coefficient: 1.0, ..hyper.clone() };
-    let (rank, alpha) = (hyper.lora_rank, hyper.lora_alpha);
-    let mut lora = Lora::fresh_above(&base.model.shape, variant.first, rank, alpha, 1)?;
-    let mut optimizer = AdamW::new(&lora);
+    let (shape, rank, alpha) = (&base.model.shape, hyper.lora_rank, hyper.lora_alpha);
+    let (mut lora, mut part) = match hyper.lora_form {
+        LoraForm::Full => {
+            (Lora::fresh_above(shape, variant.first, rank, alpha, 1)?, TrainedPart::Full)
+        }
+        LoraForm::Square => trained_part::fresh(frame, shape, hyper, 1)?,
+    };
+    let mut optimizer = part.optimizer(&lora);
     let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
@@ -201,13 +208,7 @@ fn run(
         let Ok(batch) = Batch::new(fresh, replay, &base.inputs(hyper)) else { continue };
         let kv = prompts(base, &batch, Some(cache))?;
         let seed = index as u64 + 1;
-        let start = ppo::UpdateStart {
-            lora,
-            optimizer,
-            part: TrainedPart::Private,
-            fresh: index == 0,
-            seed,
-        };
+        let start = ppo::UpdateStart { lora, optimizer, part, fresh: index == 0, seed };
         let update_inputs = ppo::UpdateInputs {
             model: &base.model,
             batch: &batch,
@@ -216,7 +217,7 @@ fn run(
             threads: &base.threads,
         };
         let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;
-        (lora, optimizer) = (update.lora, update.optimizer);
+        (lora, part, optimizer) = (update.lora, update.part, update.optimizer);
         // After a few updates the mean must not consist of the base for the most part.
         let updates = index as f64 + 1.0;
         let decay = variant.average.min(updates / (updates + AVERAGE_WARMUP));

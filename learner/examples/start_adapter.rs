@@ -134,7 +134,7 @@ fn train(
         let batch = batch(base, chunk, &hyper)?;
         let kv = prompts(base, &batch, None)?;
         let seed = arguments.seed + done as u64;
-        let part = TrainedPart::Private;
+        let part = TrainedPart::Full;
         let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed };
         let inputs = ppo::UpdateInputs {
             model: &base.model,

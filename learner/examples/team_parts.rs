@@ -24,7 +24,8 @@ use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
 use learner::ppo::adamw::AdamW;
 use learner::ppo::batch::Batch;
-use learner::ppo::trained_part::{SharedPart, TrainedPart};
+use learner::ppo::square::Square;
+use learner::ppo::trained_part::{self, TrainedPart};
 use lines::{Scores, episodes, gain, interval};
 use models::gguf::Gguf;
 use models::team::compose::compose;
@@ -205,7 +206,7 @@ impl Team<'_> {
             let mut sum = vec![0.0; core.numbers().len()];
             for (member, left) in members.iter().zip(&mut left) {
                 let lora = self.lora(&core)?;
-                let shared = SharedPart::of(&self.frame, &core, &lora)?;
+                let shared = Square::shared(&self.frame, &core, &lora)?;
                 let before = shared.values();
                 let optimizer = shared.optimizer();
                 let part = (TrainedPart::Shared(shared), optimizer);
@@ -244,19 +245,17 @@ impl Team<'_> {
 
     /// What somebody learns for themselves, beside the shared part if there is one.
     fn learn_privately(&self, shared: Option<&Core>, past: &[Texts]) -> anyhow::Result<Lora> {
-        let Hyper { lora_rank, lora_alpha, .. } = self.hyper;
         let shape = &self.base.model.shape;
-        let mut lora = match shared {
-            None => Lora::fresh(shape, lora_rank, lora_alpha, self.seed)?,
-            Some(core) => {
-                self.lora(core)?.with_private_part(shape, lora_rank, lora_alpha, self.seed)?
-            }
-        };
-        let mut optimizer = AdamW::new(&lora);
+        let (mut lora, _) = trained_part::fresh(&self.frame, shape, &self.hyper, self.seed)?;
+        if let Some(core) = shared {
+            lora = self.lora(core)?.with_private_part(lora)?;
+        }
+        let mut part = TrainedPart::own(&self.frame, &lora)?;
+        let mut optimizer = part.optimizer(&lora);
         let mut fresh = shared.is_none();
         for texts in past {
-            let result = self.update(texts, lora, (TrainedPart::Private, optimizer), fresh)?;
-            (lora, optimizer, fresh) = (result.lora, result.optimizer, false);
+            let result = self.update(texts, lora, (part, optimizer), fresh)?;
+            (lora, part, optimizer, fresh) = (result.lora, result.part, result.optimizer, false);
         }
         Ok(lora)
     }

@@ -14,7 +14,8 @@ use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
 use crate::ppo::batch::{Batch, BatchInputs};
-use crate::ppo::trained_part::{SharedPart, TrainedPart};
+use crate::ppo::square::Square;
+use crate::ppo::trained_part::{self, TrainedPart};
 use anyhow::{Context, bail, ensure};
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, JobProgress, Phase, Train, UpdateReport};
 use models::adapter::LoraAdapter;
@@ -177,7 +178,7 @@ impl Trainer {
         let train = update.trained_from.elapsed();
 
         let adapter_sha256 = match &update.part {
-            TrainedPart::Private => {
+            TrainedPart::Full | TrainedPart::Square(_) => {
                 let candidate = update.lora.to_adapter(&model.shape, &base.sha256, invocation)?;
                 write_files(job, &candidate, &update.optimizer)?
             }
@@ -211,34 +212,35 @@ struct StartingAdapter {
 impl StartingAdapter {
     /// The parent and its optimizer state, or a fresh adapter.
     fn of(job: &Job, base: &LoadedBase) -> anyhow::Result<StartingAdapter> {
+        let frame = Frame::of(&base.gguf, &base.sha256)?;
+        let fresh = || trained_part::fresh(&frame, &base.model.shape, &job.hyper, job.seed);
         let Some(parent) = &job.parent else {
-            let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
-            let lora = Lora::fresh(&base.model.shape, rank, alpha, job.seed)?;
-            let optimizer = AdamW::new(&lora);
-            let (part, invocation) = (TrainedPart::Private, Vec::new());
+            let (lora, part) = fresh()?;
+            let (optimizer, invocation) = (part.optimizer(&lora), Vec::new());
             return Ok(StartingAdapter { lora, optimizer, part, invocation });
         };
         let (mut lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
         if let Train::Shared { core } = &job.train {
-            let frame = Frame::of(&base.gguf, &base.sha256)?;
-            let shared = SharedPart::of(&frame, &Core::read(&frame, core)?, &lora)?;
-            let (optimizer, part) = (shared.optimizer(), TrainedPart::Shared(shared));
+            let square = Square::shared(&frame, &Core::read(&frame, core)?, &lora)?;
+            let (optimizer, part) = (square.optimizer(), TrainedPart::Shared(square));
             return Ok(StartingAdapter { lora, optimizer, part, invocation });
         }
         if lora.shared_rank == lora.rank {
-            let (rank, alpha) = (job.hyper.lora_rank, job.hyper.lora_alpha);
-            lora = lora.with_private_part(&base.model.shape, rank, alpha, job.seed)?;
+            lora = lora.with_private_part(fresh()?.0)?;
         }
+        let part = TrainedPart::own(&frame, &lora)?;
         let optimizer = match &parent.optimizer {
             // An adapter can go on learning without its momentum. If an unreadable state
             // were an error, every later job would fail too.
-            Some(path) => AdamW::read(path, &lora, &parent.sha256).unwrap_or_else(|error| {
-                eprintln!("hone-learner: {error:#}; Adam starts afresh");
-                AdamW::new(&lora)
-            }),
-            None => AdamW::new(&lora),
+            Some(path) => {
+                AdamW::read(path, &part.lengths(&lora), &parent.sha256).unwrap_or_else(|error| {
+                    eprintln!("hone-learner: {error:#}; Adam starts afresh");
+                    part.optimizer(&lora)
+                })
+            }
+            None => part.optimizer(&lora),
         };
-        Ok(StartingAdapter { lora, optimizer, part: TrainedPart::Private, invocation })
+        Ok(StartingAdapter { lora, optimizer, part, invocation })
     }
 }
 

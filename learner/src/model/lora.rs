@@ -114,29 +114,21 @@ impl Lora {
         Ok(Lora { rank, shared_rank: 0, alpha, layers })
     }
 
-    /// This adapter, which has shared ranks alone, with a fresh private part beside them.
-    pub fn with_private_part(
-        self,
-        shape: &Shape,
-        rank: usize,
-        alpha: f32,
-        seed: u64,
-    ) -> Result<Lora> {
-        let fresh = Lora::fresh(shape, rank, alpha, seed)?;
+    /// This adapter, which has shared ranks alone, with a private part beside them.
+    pub fn with_private_part(self, fresh: Lora) -> Result<Lora> {
         let factor = self.scale() / fresh.scale();
         let beside = |shared: LoraLayer, own: LoraLayer| -> Result<LoraLayer> {
             let a = Tensor::cat(&[shared.a.affine(factor, 0.0)?, own.a], 0)?;
             let b = Tensor::cat(&[shared.b, own.b], 1)?.contiguous()?;
             Ok(LoraLayer { a, b })
         };
-        let scale = fresh.scale();
+        let (scale, rank) = (fresh.scale(), self.rank + fresh.rank);
         let layers = self.layers.into_iter().zip(fresh.layers);
         let layers = layers
             .map(|(shared, own)| {
                 shared.into_iter().zip(own).map(|(s, o)| beside(s, o)).collect::<Result<_>>()
             })
             .collect::<Result<_>>()?;
-        let rank = self.rank + rank;
         let alpha = (scale * rank as f64) as f32;
         Ok(Lora { rank, shared_rank: self.shared_rank, alpha, layers })
     }

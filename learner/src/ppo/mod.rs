@@ -23,6 +23,7 @@ pub mod batch;
 pub mod demonstration;
 pub mod loss;
 mod microbatch;
+pub mod square;
 pub mod trained_part;
 mod update_limit;
 
@@ -306,8 +307,8 @@ impl Trainee<'_> {
         let Trainee { part, optimizer, lora, .. } = self;
         log.learning_rate = threads.run(|| part.step(optimizer, lora, &gradient, hyper))?;
         // What is learned for a team is limited by its norm, where it is sent.
-        if matches!(self.part, TrainedPart::Private) {
-            self.limit.apply(&mut self.lora)?;
+        if !matches!(self.part, TrainedPart::Shared(_)) {
+            self.limit.apply(&mut self.lora, &mut self.part)?;
         }
         self.steps.push(log);
         Ok(())

@@ -8,6 +8,8 @@ use crate::ppo::trained_part::TrainedPart;
 /// private part, or of the whole adapter while the shared part is trained.
 pub(super) struct UpdateLimit {
     parent: Vec<Vec<f32>>,
+    /// The squares of the parent, if they are what is trained.
+    cores: Vec<Vec<f32>>,
     norm: f64,
     max_ratio: f64,
 }
@@ -28,7 +30,11 @@ impl UpdateLimit {
             });
             squares += own.map(|(_, value)| f64::from(*value).powi(2)).sum::<f64>();
         }
-        Ok(UpdateLimit { parent, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
+        let cores = match part {
+            TrainedPart::Full => Vec::new(),
+            TrainedPart::Square(square) | TrainedPart::Shared(square) => square.cores().to_vec(),
+        };
+        Ok(UpdateLimit { parent, cores, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
     }
 
     /// ‖θ − θ_parent‖ / ‖θ_parent‖.
@@ -44,22 +50,33 @@ impl UpdateLimit {
     }
 
     /// Scales the change back to the limit if a step went past it.
-    pub(super) fn apply(&self, lora: &mut Lora) -> candle_core::Result<()> {
+    pub(super) fn apply(&self, lora: &mut Lora, part: &mut TrainedPart) -> candle_core::Result<()> {
         let ratio = f64::from(self.ratio(lora)?);
         if ratio <= self.max_ratio {
             return Ok(());
         }
         let keep = (self.max_ratio / ratio) as f32;
+        if let TrainedPart::Square(square) | TrainedPart::Shared(square) = part {
+            // The rows of A are linear in the squares.
+            for (core, parent) in square.cores_mut().iter_mut().zip(&self.cores) {
+                scale_back(core, parent, keep);
+            }
+            return square.write_into(lora);
+        }
         let mut scaled = Vec::with_capacity(self.parent.len());
         for (tensor, parent) in lora.tensors().zip(&self.parent) {
             let (rows, width) = tensor.dims2()?;
             let mut changed = values::<f32>(tensor)?;
-            for (value, parent) in changed.iter_mut().zip(parent) {
-                *value = parent + (*value - parent) * keep;
-            }
+            scale_back(&mut changed, parent, keep);
             scaled.push(matrix(changed, rows, width)?);
         }
         lora.replace(scaled);
         Ok(())
+    }
+}
+
+fn scale_back(changed: &mut [f32], parent: &[f32], keep: f32) {
+    for (value, parent) in changed.iter_mut().zip(parent) {
+        *value = parent + (*value - parent) * keep;
     }
 }

@@ -1,0 +1,188 @@
+//! An adapter whose only trained numbers are a square C of every map (LoRA-XS, arXiv:2405.17604):
+//! the change of a map is `GAIN`·B·C·A, and A and B are fixed (`models::team::frame`).
+//!
+//! In the adapter the rows of A are `GAIN`/scale·C·A, so that it is an ordinary one for whoever
+//! serves it, and so the gradient of C is `GAIN`/scale·dA·Aᵀ.
+
+use crate::kernels::{dot, matrix, values};
+use crate::model::lora::{Lora, LoraLayer};
+use crate::ppo::adamw::{AdamW, GradientSum};
+use candle_core::Result;
+use models::team::compose::{GAIN, shared_a};
+use models::team::core::Core;
+use models::team::frame::{CORE_NUMBERS, Frame, RANK};
+
+/// How far the rows of A may be from those of the squares found in them, relative to the largest.
+const TOLERANCE: f32 = 1e-3;
+
+/// C of every map, and the fixed matrix that it is multiplied with.
+pub struct Square {
+    /// The first of its ranks in the adapter.
+    first: usize,
+    /// A of each map, `RANK` × in.
+    fixed_a: Vec<Vec<f32>>,
+    /// C of each map.
+    cores: Vec<Vec<f32>>,
+}
+
+impl Square {
+    /// The part of `lora` that a team shares, which must have been composed with this `core`.
+    ///
+    /// # Errors
+    /// The adapter was composed with another shared part.
+    pub fn shared(frame: &Frame, core: &Core, lora: &Lora) -> anyhow::Result<Square> {
+        let square = Square {
+            first: 0,
+            fixed_a: frame.maps.iter().map(|map| map.a()).collect(),
+            cores: (0..frame.maps.len()).map(|map| core.values(map)).collect(),
+        };
+        let is_composed = lora.shared_rank == RANK
+            && frame.maps.len() == lora.layers.iter().map(Vec::len).sum::<usize>()
+            && lora.layers.iter().flatten().enumerate().all(|(map, pair)| {
+                values::<f32>(&pair.a).is_ok_and(|own| own.starts_with(&square.rows(map, lora)))
+            });
+        anyhow::ensure!(is_composed, "the parent adapter was not made with this shared part");
+        Ok(square)
+    }
+
+    /// A new adapter that changes nothing yet: every C is zero.
+    ///
+    /// # Errors
+    /// The tensors cannot be made.
+    pub fn fresh(frame: &Frame, maps_of_layer: usize) -> Result<(Lora, Square)> {
+        let pairs = frame.maps.iter().map(|map| {
+            Ok(LoraLayer {
+                a: matrix(vec![0f32; RANK * map.rows_in], RANK, map.rows_in)?,
+                b: matrix(map.b(), map.rows_out, RANK)?,
+            })
+        });
+        let pairs = pairs.collect::<Result<Vec<_>>>()?;
+        let layers = pairs.chunks(maps_of_layer).map(<[_]>::to_vec).collect();
+        let lora = Lora { rank: RANK, shared_rank: 0, alpha: RANK as f32, layers };
+        let square = Square {
+            first: 0,
+            fixed_a: frame.maps.iter().map(|map| map.a()).collect(),
+            cores: vec![vec![0.0; CORE_NUMBERS]; frame.maps.len()],
+        };
+        Ok((lora, square))
+    }
+
+    /// The squares of an adapter's own ranks, behind those that a team shares. `None` if its own
+    /// ranks have another form: it was learned with A and B free, or elsewhere.
+    ///
+    /// # Errors
+    /// The tensors cannot be read.
+    pub fn own(frame: &Frame, lora: &Lora) -> Result<Option<Square>> {
+        let first = lora.shared_rank;
+        let pairs: Vec<&LoraLayer> = lora.layers.iter().flatten().collect();
+        if lora.rank != first + RANK || pairs.len() != frame.maps.len() {
+            return Ok(None);
+        }
+        let factor = GAIN / lora.scale() as f32;
+        let mut square = Square { first, fixed_a: Vec::new(), cores: Vec::new() };
+        for (pair, map) in pairs.into_iter().zip(&frame.maps) {
+            let b = values::<f32>(&pair.b)?;
+            let own_b = b.chunks(lora.rank).flat_map(|row| &row[first..]);
+            if b.len() != map.rows_out * lora.rank || !own_b.eq(&map.b()) {
+                return Ok(None);
+            }
+            let (rows, a) = (values::<f32>(&pair.a)?, map.a());
+            let rows = &rows[first * map.rows_in..];
+            let core = solve(rows, &a, map.rows_in, factor);
+            square.fixed_a.push(a);
+            square.cores.push(core);
+            let made = square.rows(square.cores.len() - 1, lora);
+            let largest = rows.iter().fold(0f32, |most, value| most.max(value.abs()));
+            let off = rows.iter().zip(&made).map(|(row, made)| (row - made).abs());
+            if off.fold(0f32, f32::max) > TOLERANCE * largest {
+                return Ok(None);
+            }
+        }
+        Ok(Some(square))
+    }
+
+    /// An optimizer without momentum for all C.
+    pub fn optimizer(&self) -> AdamW {
+        AdamW::with_lengths(self.lengths())
+    }
+
+    /// The number of values of each C.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.cores.iter().map(Vec::len)
+    }
+
+    /// The values of all C, one map after the other.
+    pub fn values(&self) -> Vec<f32> {
+        self.cores.concat()
+    }
+
+    pub(super) fn cores(&self) -> &[Vec<f32>] {
+        &self.cores
+    }
+
+    pub(super) fn cores_mut(&mut self) -> &mut [Vec<f32>] {
+        &mut self.cores
+    }
+
+    /// The rows of A that the square of a map has in this adapter.
+    fn rows(&self, map: usize, lora: &Lora) -> Vec<f32> {
+        let rows_in = self.fixed_a[map].len() / RANK;
+        shared_a(&self.fixed_a[map], &self.cores[map], rows_in, lora.scale() as f32)
+    }
+
+    /// Turns the gradient of the adapter's tensors into that of every C.
+    pub(super) fn project(&self, gradient: &mut GradientSum, lora: &Lora) {
+        let factor = GAIN / lora.scale() as f32;
+        let of_a = gradient.tensors_mut().iter().step_by(2);
+        let of_cores = of_a.zip(&self.fixed_a).map(|(d_a, a)| {
+            let rows_in = a.len() / RANK;
+            let mut d_core = Vec::with_capacity(CORE_NUMBERS);
+            for d_row in d_a.chunks(rows_in).skip(self.first).take(RANK) {
+                d_core.extend(a.chunks(rows_in).map(|row| factor * dot(d_row, row)));
+            }
+            d_core
+        });
+        let of_cores: Vec<Vec<f32>> = of_cores.collect();
+        *gradient.tensors_mut() = of_cores;
+    }
+
+    /// Gives the adapter the rows of A that belong to the squares.
+    pub(super) fn write_into(&self, lora: &mut Lora) -> Result<()> {
+        let rows: Vec<Vec<f32>> = (0..self.cores.len()).map(|map| self.rows(map, lora)).collect();
+        for (pair, rows) in lora.layers.iter_mut().flatten().zip(rows) {
+            let (rank, rows_in) = pair.a.dims2()?;
+            let mut a = values::<f32>(&pair.a)?;
+            a[self.first * rows_in..][..rows.len()].copy_from_slice(&rows);
+            pair.a = matrix(a, rank, rows_in)?;
+        }
+        Ok(())
+    }
+}
+
+/// The C for which `factor`·C·A comes closest to these rows: rows·Aᵀ·(A·Aᵀ)⁻¹/`factor`.
+fn solve(rows: &[f32], a: &[f32], rows_in: usize, factor: f32) -> Vec<f32> {
+    let product = |left: &[f32], right: &[f32]| -> f64 {
+        left.iter().zip(right).map(|(l, r)| f64::from(*l) * f64::from(*r)).sum()
+    };
+    // Gauss and Jordan turn A·Aᵀ into the identity, and the right sides into the columns of Cᵀ.
+    let mut left: Vec<Vec<f64>> =
+        a.chunks(rows_in).map(|r| a.chunks(rows_in).map(|c| product(r, c)).collect()).collect();
+    let mut right: Vec<Vec<f64>> =
+        a.chunks(rows_in).map(|r| rows.chunks(rows_in).map(|c| product(r, c)).collect()).collect();
+    for pivot in 0..left.len() {
+        let by = left[pivot][pivot];
+        let scaled = |row: &[f64]| row.iter().map(|value| value / by).collect::<Vec<f64>>();
+        (left[pivot], right[pivot]) = (scaled(&left[pivot]), scaled(&right[pivot]));
+        let (left_row, right_row) = (left[pivot].clone(), right[pivot].clone());
+        for row in (0..left.len()).filter(|row| *row != pivot) {
+            let times = left[row][pivot];
+            let subtract = |from: &mut [f64], row: &[f64]| {
+                from.iter_mut().zip(row).for_each(|(value, other)| *value -= times * other);
+            };
+            subtract(&mut left[row], &left_row);
+            subtract(&mut right[row], &right_row);
+        }
+    }
+    let core = (0..RANK).flat_map(|row| right.iter().map(move |column| column[row]));
+    core.map(|value| value as f32 / factor).collect()
+}
