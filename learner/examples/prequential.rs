@@ -46,9 +46,11 @@ struct Arguments {
     /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first` and `average`. The
-    /// adapter changes no layer before `first`. With `average` a running mean of the weights
-    /// serves, of which an update keeps this share
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first`, `average` and
+    /// `band`. The adapter changes no layer before `first`. With `average` a running mean of the
+    /// weights serves, of which an update keeps this share. With `band` only texts are learned from
+    /// that a sample of `hone lab texts --samples` comes near and none gives: so many edits for
+    /// each character of its first line at most
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// The largest number of episodes of a home
@@ -72,6 +74,7 @@ struct Variant {
     batch: usize,
     first: usize,
     average: f64,
+    band: f64,
 }
 
 impl FromStr for Variant {
@@ -79,17 +82,18 @@ impl FromStr for Variant {
 
     fn from_str(text: &str) -> Result<Variant, String> {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
-        let (mut replay, mut batch, mut first, mut average) = (0, 16, 0, 0.0);
+        let (mut replay, mut batch, mut first) = (0, 16, 0);
+        let (mut average, mut band) = (0.0, 0.0);
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
             let number = || value.parse().map_err(|_| format!("{value} is not a number"));
+            let share = || value.parse().map_err(|_| format!("{value} is not a number"));
             match name {
                 "replay" => replay = number()?,
                 "batch" => batch = number()?,
                 "first" => first = number()?,
-                "average" => {
-                    average = value.parse().map_err(|_| format!("{value} is not a number"))?;
-                }
+                "average" => average = share()?,
+                "band" => band = share()?,
                 _ => {
                     let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
                     *hyper.get_mut(name).ok_or(format!("{name} is not a setting"))? = value;
@@ -97,7 +101,7 @@ impl FromStr for Variant {
             }
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
-        Ok(Variant { name: text.to_owned(), hyper, replay, batch, first, average })
+        Ok(Variant { name: text.to_owned(), hyper, replay, batch, first, average, band })
     }
 }
 
@@ -197,7 +201,10 @@ fn run(
     let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
-        if let Ok(batch) = Batch::new(fresh, &[], &base.inputs(&imitating)) {
+        // What was drawn is no text that anybody wrote.
+        let written: Vec<Episode> =
+            fresh.iter().filter(|episode| !is_drawn(episode)).cloned().collect();
+        if let Ok(batch) = Batch::new(&written, &[], &base.inputs(&imitating)) {
             let kv = prompts(base, &batch, Some(cache))?;
             let seen = score(base, &batch, &kv, &served)?;
             scored(&seen);
@@ -205,7 +212,12 @@ fn run(
         }
         let end = index * variant.batch;
         let replay = &episodes[end.saturating_sub(variant.replay)..end];
-        let Ok(batch) = Batch::new(fresh, replay, &base.inputs(hyper)) else { continue };
+        let learned = if variant.band > 0.0 {
+            near_misses(fresh, variant.band, &base.vocab)
+        } else {
+            fresh.to_vec()
+        };
+        let Ok(batch) = Batch::new(&learned, replay, &base.inputs(hyper)) else { continue };
         let kv = prompts(base, &batch, Some(cache))?;
         let seed = index as u64 + 1;
         let start = ppo::UpdateStart { lora, optimizer, part, fresh: index == 0, seed };
@@ -230,6 +242,29 @@ fn run(
     }
     ensure!(!texts.is_empty(), "the events contain no typed text");
     Ok(texts)
+}
+
+/// Whether an episode is a sample of `hone lab texts --samples`.
+fn is_drawn(episode: &Episode) -> bool {
+    episode.completion.sampling.temperature > 0.0
+}
+
+/// The texts that a sample comes near and none gives, by the edits for each character of the first
+/// line. A text's samples follow it.
+fn near_misses(episodes: &[Episode], band: f64, vocab: &Vocab) -> Vec<Episode> {
+    let of_text = episodes.chunk_by(|_, next| is_drawn(next));
+    let near = of_text.filter(|text| {
+        let typed = text[0].replacement.as_deref().unwrap_or_default();
+        let bytes: Vec<u8> = typed.iter().flat_map(|token| vocab.piece(*token)).copied().collect();
+        let bytes = String::from_utf8_lossy(&bytes);
+        let line = bytes.lines().next().unwrap_or_default();
+        let edits = |drawn: &Episode| strsim::levenshtein(line, &drawn.completion.shown);
+        let nearest = text[1..].iter().map(edits).min();
+        nearest.is_some_and(|edits| {
+            edits > 0 && edits as f64 <= band * line.chars().count().max(1) as f64
+        })
+    });
+    near.map(|text| text[0].clone()).collect()
 }
 
 /// The scores of each text under the base and under the adapter.

@@ -23,6 +23,7 @@ use learner::model::prompt_pass::PromptKv;
 use learner::model::weights::Shape;
 use learner::model::{Tail, TailBatch};
 use learner::ppo::adamw::{AdamW, GradientSum};
+use learner::ppo::trained_part::TrainedPart;
 use models::gguf::Gguf;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -116,7 +117,7 @@ fn main() -> anyhow::Result<()> {
     let mut step = |kv: &PromptKv| -> anyhow::Result<()> {
         let batch = tail(kv);
         let pass = model.forward(&lora, &batch, kv)?;
-        let mut gradient = GradientSum::like(&lora)?;
+        let mut gradient = GradientSum::zero(&TrainedPart::Full.lengths(&lora));
         gradient.add(&pass.backward(&d_loss)?)?;
         optimizer.step(&mut lora, &gradient, &hyper)?;
         Ok(())

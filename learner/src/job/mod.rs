@@ -1,4 +1,6 @@
 //! Jobs: how they arrive and are answered ([`lines`]), and how one is run ([`trainer`]).
 
 pub mod lines;
+mod loaded_base;
+mod starting_adapter;
 pub mod trainer;

@@ -1,34 +1,26 @@
 //! Runs one job: reads its files, trains, writes the candidate, and reports.
 
+use crate::job::loaded_base::{LoadedBase, load_base};
+use crate::job::starting_adapter::StartingAdapter;
 use crate::limits::{EPISODES_MAX, PROMPT_KV_BYTES_MAX};
 use crate::machine::memory::memory_mb;
 use crate::machine::platform;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
-#[cfg(feature = "cuda")]
-use crate::model::gpu::GpuModel;
 use crate::model::known_prompts::KnownPrompts;
-use crate::model::load::load;
-use crate::model::lora::Lora;
 use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
 use crate::ppo::batch::{Batch, BatchInputs};
-use crate::ppo::square::Square;
-use crate::ppo::trained_part::{self, TrainedPart};
-use anyhow::{Context, bail, ensure};
-use feedback::job::{Base, Hyper, JOB_FORMAT, Job, JobProgress, Phase, Train, UpdateReport};
+use crate::ppo::trained_part::TrainedPart;
+use anyhow::{Context, ensure};
+use feedback::job::{JOB_FORMAT, Job, JobProgress, Phase, Train, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::disk_cache::DiskCache;
 use models::file;
-use models::gguf::Gguf;
-use models::team::core::Core;
-use models::team::frame::Frame;
-use models::vocab::Vocab;
-use std::fs::Metadata;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// Runs jobs one after the other and keeps the base model in memory between them.
 pub struct Trainer {
@@ -70,29 +62,6 @@ impl Default for Trainer {
 #[derive(Debug, thiserror::Error)]
 #[error("cancelled")]
 pub struct Cancelled;
-
-/// A base model in memory, and the file that it was read from.
-struct LoadedBase {
-    path: PathBuf,
-    sha256: String,
-    stamp: FileStamp,
-    gguf: Gguf,
-    vocab: Vocab,
-    model: Transformer<f32>,
-}
-
-/// Changes when a file is replaced.
-#[derive(PartialEq)]
-struct FileStamp {
-    bytes: u64,
-    modified: Option<SystemTime>,
-}
-
-impl FileStamp {
-    fn of(metadata: &Metadata) -> FileStamp {
-        FileStamp { bytes: metadata.len(), modified: metadata.modified().ok() }
-    }
-}
 
 impl Trainer {
     pub fn with_threads(threads: Threads) -> Trainer {
@@ -200,50 +169,6 @@ fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the update of a job starts from.
-struct StartingAdapter {
-    lora: Lora,
-    optimizer: AdamW,
-    part: TrainedPart,
-    /// The tokens that switch the adapter on; empty if they are not known yet.
-    invocation: Vec<u32>,
-}
-
-impl StartingAdapter {
-    /// The parent and its optimizer state, or a fresh adapter.
-    fn of(job: &Job, base: &LoadedBase) -> anyhow::Result<StartingAdapter> {
-        let frame = Frame::of(&base.gguf, &base.sha256)?;
-        let fresh = || trained_part::fresh(&frame, &base.model.shape, &job.hyper, job.seed);
-        let Some(parent) = &job.parent else {
-            let (lora, part) = fresh()?;
-            let (optimizer, invocation) = (part.optimizer(&lora), Vec::new());
-            return Ok(StartingAdapter { lora, optimizer, part, invocation });
-        };
-        let (mut lora, invocation) = read_parent(&parent.path, &parent.sha256, base, &job.hyper)?;
-        if let Train::Shared { core } = &job.train {
-            let square = Square::shared(&frame, &Core::read(&frame, core)?, &lora)?;
-            let (optimizer, part) = (square.optimizer(), TrainedPart::Shared(square));
-            return Ok(StartingAdapter { lora, optimizer, part, invocation });
-        }
-        if lora.shared_rank == lora.rank {
-            lora = lora.with_private_part(fresh()?.0)?;
-        }
-        let part = TrainedPart::own(&frame, &lora)?;
-        let optimizer = match &parent.optimizer {
-            // An adapter can go on learning without its momentum. If an unreadable state
-            // were an error, every later job would fail too.
-            Some(path) => {
-                AdamW::read(path, &part.lengths(&lora), &parent.sha256).unwrap_or_else(|error| {
-                    eprintln!("hone-learner: {error:#}; Adam starts afresh");
-                    part.optimizer(&lora)
-                })
-            }
-            None => part.optimizer(&lora),
-        };
-        Ok(StartingAdapter { lora, optimizer, part, invocation })
-    }
-}
-
 /// Turns the episodes of a job into samples, as many as fit into memory. Models whose heads share
 /// no keys and values need up to 40 times the memory of others for a prompt.
 fn read_batch(job: &Job, base: &LoadedBase, known: &KnownPrompts) -> anyhow::Result<Batch> {
@@ -343,50 +268,6 @@ fn report(
     }
 }
 
-/// Returns the base model. It is read from its file unless it is in memory and the file
-/// has not changed.
-fn load_base<'a>(
-    kept: &'a mut Option<LoadedBase>,
-    wanted: &Base,
-    memory_limit_mb: u64,
-) -> anyhow::Result<&'a LoadedBase> {
-    let path = &wanted.path;
-    let metadata = std::fs::metadata(path)
-        .with_context(|| format!("cannot read the base model {}", path.display()))?;
-    check_size(path, metadata.len() >> 20, memory_limit_mb)?;
-    let stamp = FileStamp::of(&metadata);
-    let current = kept.take_if(|loaded| loaded.path != *path || loaded.stamp != stamp);
-    // The old one is freed before the next one is read: memory never has to hold both.
-    drop(current);
-    if kept.is_none() {
-        let sha256 = file::sha256(path)
-            .with_context(|| format!("cannot read the base model {}", path.display()))?;
-        // The wrong model is refused before hundreds of megabytes are read into memory.
-        check_base(path, &sha256, &wanted.sha256)?;
-        let gguf = Gguf::open(path)?;
-        let vocab = Vocab::from_gguf(&gguf)?;
-        let mut model = load(&gguf)?;
-        use_gpu(&mut model);
-        *kept = Some(LoadedBase { path: path.clone(), sha256, stamp, gguf, vocab, model });
-    }
-    let Some(loaded) = kept else { bail!("the base model was not kept") };
-    check_base(path, &loaded.sha256, &wanted.sha256)?;
-    Ok(loaded)
-}
-
-/// Copies the model to a GPU if there is one and the program was built for it. Without one
-/// the CPU does the work, so that this is never an error.
-#[cfg(feature = "cuda")]
-fn use_gpu(model: &mut Transformer<f32>) {
-    match GpuModel::copy_of(model) {
-        Ok(gpu) => {
-            eprintln!("hone-learner: learning on {}", gpu.name());
-            model.gpu = Some(gpu);
-        }
-        Err(error) => eprintln!("hone-learner: learning on the CPU: {error:#}"),
-    }
-}
-
 /// The name of the GPU that computes the passes of a model.
 #[cfg(feature = "cuda")]
 fn gpu_of(model: &Transformer<f32>) -> Option<String> {
@@ -396,79 +277,6 @@ fn gpu_of(model: &Transformer<f32>) -> Option<String> {
 #[cfg(not(feature = "cuda"))]
 fn gpu_of(_: &Transformer<f32>) -> Option<String> {
     None
-}
-
-#[cfg(not(feature = "cuda"))]
-fn use_gpu(_: &mut Transformer<f32>) {}
-
-/// Refuses a base model that is larger than the learner may be. All of it is in memory, the experts
-/// that no token uses included.
-fn check_size(path: &Path, megabytes: u64, limit_mb: u64) -> anyhow::Result<()> {
-    ensure!(
-        limit_mb == 0 || megabytes <= limit_mb,
-        "the base model {} needs {megabytes} MiB of memory, and the learner may hold {limit_mb}; \
-         raise learning.memory_limit_mb or serve a smaller model",
-        path.display()
-    );
-    Ok(())
-}
-
-fn check_base(path: &Path, found: &str, wanted: &str) -> anyhow::Result<()> {
-    ensure!(
-        found.eq_ignore_ascii_case(wanted),
-        "the base model {} has SHA-256 {found}, the job was made for {wanted}",
-        path.display()
-    );
-    Ok(())
-}
-
-/// Reads the parent adapter and the tokens that switch it on. It keeps the rank and alpha that
-/// it was made with, whatever is set for new adapters, because what it learned is lost in any
-/// other shape.
-fn read_parent(
-    path: &Path,
-    sha256: &str,
-    base: &LoadedBase,
-    hyper: &Hyper,
-) -> anyhow::Result<(Lora, Vec<u32>)> {
-    let found = file::sha256(path)
-        .with_context(|| format!("cannot read the parent adapter {}", path.display()))?;
-    ensure!(
-        found.eq_ignore_ascii_case(sha256),
-        "the parent adapter {} has SHA-256 {found}, the job names {sha256}; \
-         roll back to another version",
-        path.display()
-    );
-    let adapter = LoraAdapter::read(path)?;
-    adapter.check_base(&base.gguf, &base.sha256)?;
-    let mut own = Hyper { lora_rank: adapter.rank, lora_alpha: adapter.alpha, ..hyper.clone() };
-    if adapter.shared_rank > 0 {
-        // The settings are those of a private part.
-        let private = adapter.rank - adapter.shared_rank.min(adapter.rank);
-        let alpha = adapter.alpha / adapter.rank as f32 * private as f32;
-        let given = (hyper.lora_rank, hyper.lora_alpha);
-        (own.lora_rank, own.lora_alpha) = if private == 0 { given } else { (private, alpha) };
-    }
-    own.check().with_context(|| {
-        format!(
-            "cannot learn on from the parent adapter {}; `hone adapter use 0` starts a new one",
-            path.display()
-        )
-    })?;
-    if own != *hyper {
-        eprintln!(
-            "hone-learner: {} has LoRA rank {} and alpha {} and keeps them; lab.ppo.lora_rank \
-             = {} and lora_alpha = {} are for the next adapter that starts from the base",
-            path.display(),
-            own.lora_rank,
-            own.lora_alpha,
-            hyper.lora_rank,
-            hyper.lora_alpha
-        );
-    }
-    let lora = Lora::from_adapter(&adapter, &base.model.shape)
-        .with_context(|| format!("cannot use the parent adapter {}", path.display()))?;
-    Ok((lora, adapter.invocation))
 }
 
 /// Writes both files or neither of them. Returns the adapter's SHA-256.

@@ -28,20 +28,23 @@ const MAGIC: &[u8; 8] = b"HONEOPT\0";
 const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 
-/// The gradient of a minibatch, summed over its microbatches. It has one vector for each
-/// tensor, in the order of [`Lora::tensors`].
+/// The gradient of a minibatch, summed over its microbatches. It has one vector for each vector
+/// that the optimizer steps: for each tensor of the adapter, in the order of [`Lora::tensors`], or
+/// for each square.
 pub struct GradientSum {
-    tensors: Vec<Vec<f32>>,
+    vectors: Vec<Vec<f32>>,
 }
 
 impl GradientSum {
-    pub fn like(lora: &Lora) -> candle_core::Result<GradientSum> {
-        Ok(GradientSum { tensors: lora.tensors().map(|t| vec![0.0; t.elem_count()]).collect() })
+    /// No gradient yet, for vectors of these lengths.
+    pub fn zero(lengths: &[usize]) -> GradientSum {
+        GradientSum { vectors: lengths.iter().map(|length| vec![0.0; *length]).collect() }
     }
 
+    /// Adds the gradient of every tensor of the adapter.
     pub fn add(&mut self, gradient: &LoraGradients) -> candle_core::Result<()> {
         let parts = gradient.iter().flat_map(|pair| [&pair.a, &pair.b]);
-        for (sum, part) in self.tensors.iter_mut().zip(parts) {
+        for (sum, part) in self.vectors.iter_mut().zip(parts) {
             with_values(part, |part: &[f32]| {
                 sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
             })?;
@@ -49,15 +52,14 @@ impl GradientSum {
         Ok(())
     }
 
-    /// The vectors themselves.
-    pub(super) fn tensors_mut(&mut self) -> &mut Vec<Vec<f32>> {
-        &mut self.tensors
+    pub(super) fn vectors_mut(&mut self) -> &mut [Vec<f32>] {
+        &mut self.vectors
     }
 
     /// The global L2 norm, summed in f64 and in a fixed order.
     pub fn norm(&self) -> f32 {
         let squares: Vec<f64> = self
-            .tensors
+            .vectors
             .par_iter()
             .map(|values| values.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>())
             .collect();
@@ -69,7 +71,7 @@ impl GradientSum {
         let norm = self.norm();
         if norm > max_norm {
             let scale = max_norm / norm;
-            self.tensors.par_iter_mut().flatten().for_each(|value| *value *= scale);
+            self.vectors.par_iter_mut().flatten().for_each(|value| *value *= scale);
         }
     }
 }
@@ -119,7 +121,7 @@ impl AdamW {
         let stepped: Vec<candle_core::Tensor> = tensors
             .into_par_iter()
             .zip(self.moments.par_iter_mut())
-            .zip(&gradient.tensors)
+            .zip(&gradient.vectors)
             .map(|((tensor, moments), gradient)| {
                 let (rows, width) = tensor.dims2()?;
                 let mut weights = values::<f32>(tensor)?;
@@ -139,7 +141,7 @@ impl AdamW {
         hyper: &Hyper,
     ) -> f32 {
         let pace = self.next_step(hyper);
-        let vectors = values.iter_mut().zip(&gradient.tensors).zip(&mut self.moments);
+        let vectors = values.iter_mut().zip(&gradient.vectors).zip(&mut self.moments);
         vectors.for_each(|((values, gradient), moments)| {
             pace.advance(values, gradient, moments, hyper);
         });
@@ -303,7 +305,7 @@ mod tests {
     }
 
     fn gradient(a: [f32; 2], b: f32) -> GradientSum {
-        GradientSum { tensors: vec![a.to_vec(), vec![b]] }
+        GradientSum { vectors: vec![a.to_vec(), vec![b]] }
     }
 
     fn numbers(lora: &Lora) -> Vec<f32> {
@@ -396,9 +398,9 @@ mod tests {
         let mut long = gradient([3.0, 0.0], 4.0);
         long.clip(1.0);
         assert!((long.norm() - 1.0).abs() < 1e-6);
-        assert_eq!(long.tensors, [vec![3.0 * 0.2, 0.0], vec![4.0 * 0.2]]);
+        assert_eq!(long.vectors, [vec![3.0 * 0.2, 0.0], vec![4.0 * 0.2]]);
         let mut short = gradient([0.3, 0.0], 0.4);
         short.clip(1.0);
-        assert_eq!(short.tensors, [vec![0.3, 0.0], vec![0.4]]);
+        assert_eq!(short.vectors, [vec![0.3, 0.0], vec![0.4]]);
     }
 }

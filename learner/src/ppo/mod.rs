@@ -131,7 +131,7 @@ pub fn update(
 
     // 4. The candidate on its own batch.
     let evaluation = evaluate(inputs, &trainee.lora, &minibatches, progress)?;
-    let update_ratio = trainee.limit.ratio(&trainee.lora)?;
+    let update_ratio = trainee.limit.ratio(&trainee.lora, &trainee.part)?;
     if !evaluation.kl_base.is_finite() || !update_ratio.is_finite() {
         anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
     }
@@ -281,12 +281,12 @@ impl Trainee<'_> {
                 hyper,
             ),
         };
-        let mut gradient = GradientSum::like(&self.lora)?;
+        let mut gradient = GradientSum::zero(&self.part.lengths(&self.lora));
         let mut log = StepLog::default();
         for micro in minibatch {
             let pass = threads.run(|| model.forward(&self.lora, &micro.tails, kv))?;
             let d_loss = micro.d_loss(&pass.logprobs, samples, &weights, hyper, &mut log);
-            threads.run(|| gradient.add(&pass.backward(&d_loss)?))?;
+            threads.run(|| self.part.add(&mut gradient, &pass.backward(&d_loss)?, &self.lora))?;
             done(micro.tails.len())?;
         }
         Ok((gradient, log))
@@ -295,7 +295,6 @@ impl Trainee<'_> {
     /// Takes one optimizer step. `log` has the loss that the gradient belongs to.
     fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
         let UpdateInputs { hyper, threads, .. } = self.inputs;
-        self.part.restrict(&mut gradient, &self.lora)?;
         log.grad_norm = gradient.norm();
         if !log.loss.is_finite() || !log.grad_norm.is_finite() {
             anyhow::bail!(

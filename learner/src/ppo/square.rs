@@ -4,13 +4,15 @@
 //! In the adapter the rows of A are `GAIN`/scale·C·A, so that it is an ordinary one for whoever
 //! serves it, and so the gradient of C is `GAIN`/scale·dA·Aᵀ.
 
-use crate::kernels::{dot, matrix, values};
+use crate::kernels::{dot, matrix, values, with_values};
+use crate::model::LoraGradients;
 use crate::model::lora::{Lora, LoraLayer};
 use crate::ppo::adamw::{AdamW, GradientSum};
 use candle_core::Result;
 use models::team::compose::{GAIN, shared_a};
 use models::team::core::Core;
 use models::team::frame::{CORE_NUMBERS, Frame, RANK};
+use rayon::prelude::*;
 
 /// How far the rows of A may be from those of the squares found in them, relative to the largest.
 const TOLERANCE: f32 = 1e-3;
@@ -130,20 +132,36 @@ impl Square {
         shared_a(&self.fixed_a[map], &self.cores[map], rows_in, lora.scale() as f32)
     }
 
-    /// Turns the gradient of the adapter's tensors into that of every C.
-    pub(super) fn project(&self, gradient: &mut GradientSum, lora: &Lora) {
+    /// Adds to the gradient of every C what a gradient of the adapter's tensors means for it.
+    pub(super) fn add(
+        &self,
+        sum: &mut GradientSum,
+        gradient: &LoraGradients,
+        lora: &Lora,
+    ) -> Result<()> {
         let factor = GAIN / lora.scale() as f32;
-        let of_a = gradient.tensors_mut().iter().step_by(2);
-        let of_cores = of_a.zip(&self.fixed_a).map(|(d_a, a)| {
+        let pairs: Vec<_> = gradient.iter().collect();
+        let maps = pairs.into_par_iter().zip(&self.fixed_a).zip(sum.vectors_mut());
+        maps.try_for_each(|((pair, a), d_core)| {
             let rows_in = a.len() / RANK;
-            let mut d_core = Vec::with_capacity(CORE_NUMBERS);
-            for d_row in d_a.chunks(rows_in).skip(self.first).take(RANK) {
-                d_core.extend(a.chunks(rows_in).map(|row| factor * dot(d_row, row)));
-            }
-            d_core
-        });
-        let of_cores: Vec<Vec<f32>> = of_cores.collect();
-        *gradient.tensors_mut() = of_cores;
+            with_values(&pair.a, |d_a: &[f32]| {
+                let d_rows = d_a.chunks(rows_in).skip(self.first).take(RANK);
+                for (d_row, d_core) in d_rows.zip(d_core.chunks_mut(RANK)) {
+                    for (row, value) in a.chunks(rows_in).zip(d_core) {
+                        *value += factor * dot(d_row, row);
+                    }
+                }
+            })
+        })
+    }
+
+    /// The L2 norm of the change of the rows of A since the squares were these. It is exact as far
+    /// as the rows of the fixed A are orthogonal.
+    pub(super) fn change_of_rows(&self, before: &[Vec<f32>], lora: &Lora) -> f64 {
+        let factor = f64::from(GAIN) / lora.scale();
+        let pairs = self.cores.iter().flatten().zip(before.iter().flatten());
+        let square = |(now, before): (&f32, &f32)| (f64::from(*now) - f64::from(*before)).powi(2);
+        factor * pairs.map(square).sum::<f64>().sqrt()
     }
 
     /// Gives the adapter the rows of A that belong to the squares.
@@ -185,4 +203,91 @@ fn solve(rows: &[f32], a: &[f32], rows_in: usize, factor: f32) -> Vec<f32> {
     }
     let core = (0..RANK).flat_map(|row| right.iter().map(move |column| column[row]));
     core.map(|value| value as f32 / factor).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lora::LoraGradient;
+    use models::team::frame::FrameMap;
+
+    fn frame() -> Frame {
+        let map = |name: &str, rows_out, rows_in| FrameMap { name: name.into(), rows_out, rows_in };
+        Frame {
+            base_sha256: "base".into(),
+            architecture: "qwen2".into(),
+            maps: vec![map("blk.0.attn_q.weight", 24, 40), map("blk.1.attn_q.weight", 40, 64)],
+        }
+    }
+
+    /// An adapter of squares with values that repeat every 13 numbers.
+    fn learned(frame: &Frame) -> (Lora, Square) {
+        let (mut lora, mut square) = Square::fresh(frame, 1).unwrap();
+        let values = square.cores.iter_mut().flatten().enumerate();
+        values.for_each(|(at, value)| *value = (at % 13) as f32 / 100.0 - 0.06);
+        square.write_into(&mut lora).unwrap();
+        (lora, square)
+    }
+
+    #[test]
+    fn the_squares_of_an_adapter_are_found_again() {
+        let frame = frame();
+        let (lora, square) = learned(&frame);
+        let found = Square::own(&frame, &lora).unwrap().unwrap();
+        for (found, value) in found.values().iter().zip(square.values()) {
+            assert!((found - value).abs() < 1e-6, "{found} for {value}");
+        }
+        let (fresh, _) = Square::fresh(&frame, 1).unwrap();
+        let found = Square::own(&frame, &fresh).unwrap().unwrap();
+        assert!(found.values().iter().all(|value| *value == 0.0));
+    }
+
+    #[test]
+    fn other_forms_are_told_from_squares() {
+        let frame = frame();
+        let changed = |of: fn(&mut LoraLayer) -> &mut candle_core::Tensor| {
+            let (mut lora, _) = learned(&frame);
+            let tensor = of(&mut lora.layers[1][0]);
+            let (rows, width) = tensor.dims2().unwrap();
+            let mut all = values::<f32>(tensor).unwrap();
+            all[0] += 0.01;
+            *tensor = matrix(all, rows, width).unwrap();
+            Square::own(&frame, &lora).unwrap().is_none()
+        };
+        assert!(changed(|pair| &mut pair.a), "a row of A is outside of what squares can give");
+        assert!(changed(|pair| &mut pair.b), "B is another");
+        let (lora, _) = learned(&frame);
+        assert!(Square::own(&frame, &Lora { shared_rank: 1, ..lora }).unwrap().is_none());
+    }
+
+    /// The rows of A are linear in C, so a difference quotient of the loss is exact.
+    #[test]
+    fn the_gradient_of_a_square_is_that_of_the_loss() {
+        let frame = frame();
+        let (lora, square) = learned(&frame);
+        let of_tensor = |tensor: &candle_core::Tensor| {
+            let (rows, width) = tensor.dims2().unwrap();
+            let values = (0..rows * width).map(|at| (at % 7) as f32 / 10.0 - 0.3).collect();
+            matrix(values, rows, width).unwrap()
+        };
+        let pairs = lora.layers.iter().flatten();
+        let gradient: LoraGradients =
+            pairs.map(|p| LoraGradient { a: of_tensor(&p.a), b: of_tensor(&p.b) }).collect();
+        let lengths: Vec<usize> = square.lengths().collect();
+        let mut sum = GradientSum::zero(&lengths);
+        square.add(&mut sum, &gradient, &lora).unwrap();
+        square.add(&mut sum, &gradient, &lora).unwrap();
+        for (map, at) in [(0, 0), (0, 37), (1, 255)] {
+            let rows = |change: f32| {
+                let (_, mut square) = learned(&frame);
+                square.cores[map][at] += change;
+                square.rows(map, &lora)
+            };
+            let d_a = values::<f32>(&gradient[map].a).unwrap();
+            let risen = rows(1.0).into_iter().zip(rows(0.0)).zip(&d_a);
+            let expected: f32 = risen.map(|((up, now), d_a)| (up - now) * d_a).sum();
+            let found = sum.vectors_mut()[map][at];
+            assert!((found - 2.0 * expected).abs() < 1e-3, "{found} for 2·{expected}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! a team shares.
 
 use crate::kernels::{matrix, values, with_values};
+use crate::model::LoraGradients;
 use crate::model::lora::Lora;
 use crate::model::weights::Shape;
 use crate::ppo::adamw::{AdamW, GradientSum};
@@ -50,11 +51,19 @@ impl TrainedPart {
         Ok(Square::own(frame, lora)?.map_or(TrainedPart::Full, TrainedPart::Square))
     }
 
+    /// The squares, if they are what is trained.
+    pub fn square(&self) -> Option<&Square> {
+        match self {
+            TrainedPart::Full => None,
+            TrainedPart::Square(square) | TrainedPart::Shared(square) => Some(square),
+        }
+    }
+
     /// How many values each vector has that the optimizer steps.
     pub fn lengths(&self, lora: &Lora) -> Vec<usize> {
-        match self {
-            TrainedPart::Full => lora.tensors().map(candle_core::Tensor::elem_count).collect(),
-            TrainedPart::Square(square) | TrainedPart::Shared(square) => square.lengths().collect(),
+        match self.square() {
+            None => lora.tensors().map(candle_core::Tensor::elem_count).collect(),
+            Some(square) => square.lengths().collect(),
         }
     }
 
@@ -63,26 +72,18 @@ impl TrainedPart {
         AdamW::with_lengths(self.lengths(lora).into_iter())
     }
 
-    /// Leaves of the gradient only what belongs to the numbers that are trained.
-    pub fn restrict(&self, gradient: &mut GradientSum, lora: &Lora) -> Result<()> {
+    /// Adds the gradient of a microbatch to that of a minibatch, as far as it belongs to the
+    /// numbers that are trained.
+    pub fn add(&self, sum: &mut GradientSum, gradient: &LoraGradients, lora: &Lora) -> Result<()> {
         match self {
-            TrainedPart::Full if lora.shared_rank == 0 => {}
             TrainedPart::Full => {
-                let tensors = lora.tensors().zip(gradient.tensors_mut());
-                for (index, (tensor, gradient)) in tensors.enumerate() {
-                    let (_, width) = tensor.dims2()?;
-                    for (at, value) in gradient.iter_mut().enumerate() {
-                        if lora.is_shared(index, at, width) {
-                            *value = 0.0;
-                        }
-                    }
-                }
+                sum.add(gradient)?;
+                leave_shared(sum, lora)
             }
             TrainedPart::Square(square) | TrainedPart::Shared(square) => {
-                square.project(gradient, lora);
+                square.add(sum, gradient, lora)
             }
         }
-        Ok(())
     }
 
     /// Takes one optimizer step. Returns the learning rate of the step.
@@ -108,6 +109,22 @@ impl TrainedPart {
             }
         }
     }
+}
+
+/// Sets the gradient of the shared ranks to zero.
+fn leave_shared(sum: &mut GradientSum, lora: &Lora) -> Result<()> {
+    if lora.shared_rank == 0 {
+        return Ok(());
+    }
+    for (index, (tensor, gradient)) in lora.tensors().zip(sum.vectors_mut()).enumerate() {
+        let (_, width) = tensor.dims2()?;
+        for (at, value) in gradient.iter_mut().enumerate() {
+            if lora.is_shared(index, at, width) {
+                *value = 0.0;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Gives the shared ranks the values of `before`. Weight decay changes values without a gradient.

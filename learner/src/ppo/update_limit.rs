@@ -2,43 +2,49 @@
 
 use crate::kernels::{matrix, values, with_values};
 use crate::model::lora::Lora;
+use crate::ppo::square::Square;
 use crate::ppo::trained_part::TrainedPart;
+use candle_core::Result;
 
 /// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job. The norm is that of the
 /// private part, or of the whole adapter while the shared part is trained.
 pub(super) struct UpdateLimit {
+    /// The values of the parent that are trained: its tensors or its squares.
     parent: Vec<Vec<f32>>,
-    /// The squares of the parent, if they are what is trained.
-    cores: Vec<Vec<f32>>,
     norm: f64,
     max_ratio: f64,
 }
 
 impl UpdateLimit {
-    pub(super) fn new(
-        lora: &Lora,
-        part: &TrainedPart,
-        max_ratio: f32,
-    ) -> candle_core::Result<UpdateLimit> {
-        let parent: Vec<Vec<f32>> =
-            lora.tensors().map(values).collect::<candle_core::Result<_>>()?;
+    pub(super) fn new(lora: &Lora, part: &TrainedPart, max_ratio: f32) -> Result<UpdateLimit> {
         let mut squares = 0.0;
-        for (index, (values, tensor)) in parent.iter().zip(lora.tensors()).enumerate() {
+        for (index, tensor) in lora.tensors().enumerate() {
             let (_, width) = tensor.dims2()?;
-            let own = values.iter().enumerate().filter(|(at, _)| {
-                matches!(part, TrainedPart::Shared(_)) || !lora.is_shared(index, *at, width)
-            });
-            squares += own.map(|(_, value)| f64::from(*value).powi(2)).sum::<f64>();
+            squares += with_values(tensor, |values: &[f32]| {
+                let own = values.iter().enumerate().filter(|(at, _)| {
+                    matches!(part, TrainedPart::Shared(_)) || !lora.is_shared(index, *at, width)
+                });
+                own.map(|(_, value)| f64::from(*value).powi(2)).sum::<f64>()
+            })?;
         }
-        let cores = match part {
-            TrainedPart::Full => Vec::new(),
-            TrainedPart::Square(square) | TrainedPart::Shared(square) => square.cores().to_vec(),
+        let parent = match part.square() {
+            Some(square) => square.cores().to_vec(),
+            None => lora.tensors().map(values).collect::<Result<_>>()?,
         };
-        Ok(UpdateLimit { parent, cores, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
+        Ok(UpdateLimit { parent, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
     }
 
     /// ‖θ − θ_parent‖ / ‖θ_parent‖.
-    pub(super) fn ratio(&self, lora: &Lora) -> candle_core::Result<f32> {
+    pub(super) fn ratio(&self, lora: &Lora, part: &TrainedPart) -> Result<f32> {
+        let change = match part.square() {
+            Some(square) => square.change_of_rows(&self.parent, lora),
+            None => self.change(lora)?,
+        };
+        Ok((change / self.norm.max(f64::MIN_POSITIVE)) as f32)
+    }
+
+    /// The L2 norm of the change of all tensors.
+    fn change(&self, lora: &Lora) -> Result<f64> {
         let mut squares = 0.0;
         for (tensor, parent) in lora.tensors().zip(&self.parent) {
             squares += with_values(tensor, |values: &[f32]| {
@@ -46,23 +52,25 @@ impl UpdateLimit {
                 values.iter().zip(parent).map(moved).sum::<f64>()
             })?;
         }
-        Ok((squares.sqrt() / self.norm.max(f64::MIN_POSITIVE)) as f32)
+        Ok(squares.sqrt())
     }
 
     /// Scales the change back to the limit if a step went past it.
-    pub(super) fn apply(&self, lora: &mut Lora, part: &mut TrainedPart) -> candle_core::Result<()> {
-        let ratio = f64::from(self.ratio(lora)?);
+    pub(super) fn apply(&self, lora: &mut Lora, part: &mut TrainedPart) -> Result<()> {
+        let ratio = f64::from(self.ratio(lora, part)?);
         if ratio <= self.max_ratio {
             return Ok(());
         }
         let keep = (self.max_ratio / ratio) as f32;
-        if let TrainedPart::Square(square) | TrainedPart::Shared(square) = part {
-            // The rows of A are linear in the squares.
-            for (core, parent) in square.cores_mut().iter_mut().zip(&self.cores) {
-                scale_back(core, parent, keep);
+        match part {
+            TrainedPart::Full => self.scale_back_tensors(lora, keep),
+            TrainedPart::Square(square) | TrainedPart::Shared(square) => {
+                self.scale_back_squares(square, lora, keep)
             }
-            return square.write_into(lora);
         }
+    }
+
+    fn scale_back_tensors(&self, lora: &mut Lora, keep: f32) -> Result<()> {
         let mut scaled = Vec::with_capacity(self.parent.len());
         for (tensor, parent) in lora.tensors().zip(&self.parent) {
             let (rows, width) = tensor.dims2()?;
@@ -72,6 +80,13 @@ impl UpdateLimit {
         }
         lora.replace(scaled);
         Ok(())
+    }
+
+    fn scale_back_squares(&self, square: &mut Square, lora: &mut Lora, keep: f32) -> Result<()> {
+        for (core, parent) in square.cores_mut().iter_mut().zip(&self.parent) {
+            scale_back(core, parent, keep);
+        }
+        square.write_into(lora)
     }
 }
 

@@ -4,11 +4,23 @@
 use crate::config::Config;
 use crate::learning::history::texts::{Episodes, Written};
 use anyhow::{Context, Result};
+use completion::prompt::FimPrompt;
+use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
+use engine::{Engine, Request};
+use feedback::episode::Episode;
+use feedback::event::{Completion, Evidence, Outcome, Sampling};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The most tokens of a drawn line.
+const SAMPLE_TOKENS: usize = 48;
+/// The time that prompt and line may take. A line that ran out of time would be another sample.
+const SAMPLE_BUDGET: Duration = Duration::from_secs(600);
 
 #[derive(Debug, clap::Args)]
 pub struct TextsArgs {
@@ -18,6 +30,11 @@ pub struct TextsArgs {
     /// FIM template of the model, where its vocabulary does not tell
     #[arg(long, value_name = "NAME")]
     template: Option<String>,
+    /// Answers that the model draws at the place of each text, at temperature 1. Each is an offer
+    /// of one line that follows the text's episode, and it is accepted if it is the line that was
+    /// written
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    samples: usize,
     /// The texts, one JSON object a line: repository, path, language, text, cursor and written
     #[arg(value_name = "FILE")]
     texts: PathBuf,
@@ -29,7 +46,7 @@ pub fn run(args: &TextsArgs) -> Result<()> {
     let texts = BufReader::new(File::open(&args.texts).with_context(named)?);
     let found = models::inspect::inspect(&args.model, args.template.as_deref())?;
     let config = Config::default();
-    let engine = LlamaEngine::load(&LlamaConfig {
+    let mut engine = LlamaEngine::load(&LlamaConfig {
         path: args.model.clone(),
         template: found.template,
         threads: 1,
@@ -43,11 +60,62 @@ pub fn run(args: &TextsArgs) -> Result<()> {
     })
     .map_err(|error| anyhow::anyhow!("{error}"))?;
     let window = config.lab.window();
-    let episodes = Episodes { engine: &engine, window, model_sha256: &found.sha256 };
     for (number, line) in texts.lines().enumerate() {
         let written: Written = serde_json::from_str(&line?)
             .with_context(|| format!("{}:{}: it is no text", named(), number + 1))?;
-        say!("{}", serde_json::to_string(&episodes.of(written, number))?)?;
+        let prompt = written.prompt(window);
+        let line = written.written.lines().next().unwrap_or_default().to_owned();
+        let episodes = Episodes { engine: &engine, window, model_sha256: &found.sha256 };
+        let text = episodes.of(written, number);
+        say!("{}", serde_json::to_string(&text)?)?;
+        for sample in 0..args.samples {
+            let drawn = draw(&mut engine, &prompt, &text, &line, sample)?;
+            say!("{}", serde_json::to_string(&drawn)?)?;
+        }
     }
     Ok(())
+}
+
+/// An answer at the place of a text, as an offer that is judged by the line that was written there.
+fn draw(
+    engine: &mut LlamaEngine,
+    prompt: &FimPrompt,
+    text: &Episode,
+    line: &str,
+    sample: usize,
+) -> Result<Episode> {
+    let sampling = Sampling { temperature: 1.0, seed: text.seq << 16 | sample as u64 };
+    let request = Request {
+        prompt: prompt.clone(),
+        adapter: 0,
+        sampling,
+        stop_rule: StopRule::LINE,
+        max_tokens: SAMPLE_TOKENS,
+        budget: SAMPLE_BUDGET,
+        min_probability: 0.0,
+        alternatives: 0,
+        context_wait: SAMPLE_BUDGET,
+        draft: None,
+    };
+    let generated = engine.generate(&request, &AtomicBool::new(false))?;
+    let answer = generated.answers.into_iter().next().context("the model gave no answer")?;
+    let shown = String::from_utf8_lossy(&answer.text).lines().next().unwrap_or("").to_owned();
+    let outcome = if shown == line { Outcome::Accepted } else { Outcome::RejectedEsc };
+    let completion = Completion {
+        id: format!("{}-{sample}", text.completion.id),
+        sampling,
+        tokens: answer.tokens,
+        stop: answer.stop,
+        shown,
+        experts: answer.experts,
+        ..text.completion.clone()
+    };
+    Ok(Episode {
+        seq: text.seq << 16 | (sample as u64 + 1),
+        completion,
+        shown: true,
+        outcome: Some((outcome, Evidence::Command)),
+        replacement: None,
+        kept: None,
+    })
 }

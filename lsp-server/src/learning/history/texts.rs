@@ -1,7 +1,7 @@
 //! Texts that somebody wrote, as the episodes that the daemon would have recorded if nothing had
 //! been offered there.
 
-use completion::prompt::{PromptLayout, Window};
+use completion::prompt::{FimPrompt, PromptLayout, Window};
 use engine::Engine;
 use engine::cached::KvAccess;
 use engine::llama::LlamaEngine;
@@ -24,6 +24,15 @@ pub struct Written {
     pub written: String,
 }
 
+impl Written {
+    /// The prompt at the cursor. It shows no other code than that of the document.
+    pub fn prompt(&self, window: Window) -> FimPrompt {
+        let document = Rope::from_str(&self.text);
+        let cursor = self.cursor.min(document.len_chars());
+        PromptLayout::new(&document, cursor, window).prompt(&document, cursor, window)
+    }
+}
+
 /// Makes episodes for one model.
 pub struct Episodes<'a> {
     pub engine: &'a LlamaEngine,
@@ -32,13 +41,9 @@ pub struct Episodes<'a> {
 }
 
 impl Episodes<'_> {
-    /// The episode of a text. Its prompt shows no other code than that of its document.
+    /// The episode of a text.
     pub fn of(&self, written: Written, number: usize) -> Episode {
-        let document = Rope::from_str(&written.text);
-        let cursor = written.cursor.min(document.len_chars());
-        let mut layout = PromptLayout::new(&document, cursor, self.window);
-        let prompt = layout.prompt(&document, cursor, self.window);
-        let (prompt, adapter_from) = self.engine.prompt_tokens(&prompt);
+        let (prompt, adapter_from) = self.engine.prompt_tokens(&written.prompt(self.window));
         let path = match written.repository {
             Some(repository) => format!("{repository}/{}", written.path),
             None => written.path,
