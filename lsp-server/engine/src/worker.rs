@@ -42,6 +42,7 @@ enum Job {
     PromptKv(KvJob),
     Warm(Box<FimPrompt>),
     Ahead(Vec<Request>),
+    Unload,
 }
 
 #[derive(Clone)]
@@ -169,6 +170,12 @@ impl EngineHandle {
         let _ = self.send(Job::Ahead(requests));
     }
 
+    /// Gives the model's memory back, and with it all that is held of prompts and answers. The next
+    /// request loads the model again.
+    pub fn unload(&self) -> Result<(), EngineError> {
+        self.enqueue(Job::Unload)
+    }
+
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
         // The flag is set after the job is in the queue, so that whoever resets it earlier finds
@@ -238,6 +245,7 @@ fn serve(
                 let compute = |request| engine.generate(request, preempted).is_ok();
                 let _ = requests.iter().all(compute);
             }
+            Job::Unload => engine.unload(),
         }
     }
 }

@@ -4,13 +4,13 @@ use crate::adapters::registry::Registry;
 use crate::app::App;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope};
 use crate::services::derived_state::DerivedInputs;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::sync::Arc;
 
 impl App {
-    /// Forgets what is recorded, and what is indexed of the files that the scope names. If the list
-    /// of forgotten files cannot be written, or a prompt that waits for the learner cannot be
-    /// deleted, the rest is forgotten all the same.
+    /// Forgets what is recorded, what is indexed of the files that the scope names, and what the
+    /// engine holds of any prompt. If the list of forgotten files cannot be written, or a prompt
+    /// that waits for the learner cannot be deleted, the rest is forgotten all the same.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let (workspaces, named) = (self.services.workspaces.clone(), scope.clone());
         let remembered = tokio::task::spawn_blocking(move || workspaces.forget(&named)).await?;
@@ -22,7 +22,9 @@ impl App {
             Some(handed) => tokio::task::spawn_blocking(move || handed.forget()).await?,
             None => Ok(()),
         };
+        let held = if is_by_user { self.services.engine.unload() } else { Ok(()) };
         let (forgotten, remembered) = (forgotten?, remembered.and(prompts));
+        let remembered = remembered.and(held.context("the engine still holds prompts"));
         if forgotten.adapters.is_empty() {
             return remembered.map(|()| forgotten);
         }

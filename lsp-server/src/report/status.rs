@@ -160,7 +160,7 @@ impl ModelFile {
 #[serde(rename_all = "snake_case")]
 pub enum ModelMemory {
     Loaded,
-    /// Nobody asked for a completion for a while.
+    /// Nobody asked for a completion for a while, or something was forgotten.
     GivenBack,
     Loading,
 }

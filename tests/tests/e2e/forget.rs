@@ -214,6 +214,7 @@ fn everything_goes_and_completions_go_on() {
     // One offer is still open.
     Buffer::open(&editor, "secret.rs", CANARY).offer();
     forget_all(&home, 1);
+    eventually("the engine holds no prompt", || home.status()["model"]["memory"] == "given_back");
     accept_one(&editor, "other/secret.rs", CANARY);
     assert_eq!(home.completions()[0].adapter, 0);
     learn(&editor);

@@ -39,6 +39,22 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     until(&handle, Resident::Unloaded);
 }
 
+/// What is unloaded on request must not come back by a prompt that was to be computed in advance.
+#[test]
+fn what_is_unloaded_on_request_stays_so_until_the_next_request() {
+    let unload = UnloadRule::default();
+    let residence = unload.residence.clone();
+    let build = move || UnloadingEngine::new(scripted, residence);
+    let handle = EngineHandle::start(build, |_| (), unload).unwrap();
+    handle.warm(prompt());
+    handle.unload().unwrap();
+    until(&handle, Resident::Unloaded);
+    std::thread::sleep(AFTER);
+    assert_eq!(handle.resident(), Resident::Unloaded);
+    handle.warm(prompt());
+    until(&handle, Resident::Loaded);
+}
+
 type Generate =
     dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
 
