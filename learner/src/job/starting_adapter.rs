@@ -99,18 +99,19 @@ fn read_parent(
     Ok((lora, adapter.invocation))
 }
 
-/// Says that an adapter keeps what it has, if the settings ask for something else.
+/// Says that an adapter keeps what it has, if somebody has set something else for new adapters. A
+/// history's adapter has the form of squares without being asked for it, and nothing is said.
 fn tell_kept_form(path: &Path, own: &Hyper, part: &TrainedPart, hyper: &Hyper) {
-    let (path, is_square) = (path.display(), part.square().is_some());
-    if is_square != (hyper.lora_form == LoraForm::Square) {
-        let form = |square| if square { "square" } else { "full" };
+    let path = path.display();
+    if part.square().is_some() {
+        return;
+    }
+    if hyper.lora_form == LoraForm::Square {
         eprintln!(
-            "hone-learner: {path} has the form {} and keeps it; lab.ppo.lora_form = {} is for the \
-             next adapter that starts from the base",
-            form(is_square),
-            form(!is_square)
+            "hone-learner: {path} has A and B trained and goes on so; lab.ppo.lora_form = square \
+             is for the next adapter that starts from the base"
         );
-    } else if !is_square && own != hyper {
+    } else if own != hyper {
         eprintln!(
             "hone-learner: {path} has LoRA rank {} and alpha {} and keeps them; lab.ppo.lora_rank \
              = {} and lora_alpha = {} are for the next adapter that starts from the base",
