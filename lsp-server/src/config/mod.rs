@@ -389,6 +389,18 @@ mod tests {
         assert_eq!(Config::load(Path::new("/nowhere/config.toml")).unwrap(), Config::default());
     }
 
+    /// The example is written by hand, and nothing else notices when a setting gets another name.
+    #[test]
+    fn the_example_of_the_book_loads_and_has_no_old_name() {
+        let page = include_str!("../../../docs/book/src/settings.md");
+        let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+        let example = example.expect("the page has an example");
+        let config = load(example).unwrap();
+        assert_eq!(config.privacy.retention_days, Config::default().privacy.retention_days);
+        let mut file = DeTable::parse(example).unwrap();
+        assert_eq!(renamed::rename(file.get_mut()), Vec::<&str>::new());
+    }
+
     #[test]
     fn an_unknown_key_is_named_with_file_and_line() {
         let error = format!("{:#}", load("[learning]\nbatch_episode = 3\n").unwrap_err());
