@@ -208,8 +208,9 @@ impl Team<'_> {
                 let lora = self.lora(&core)?;
                 let shared = Square::shared(&self.frame, &core, &lora)?;
                 let before = shared.values();
-                let optimizer = shared.optimizer();
-                let part = (TrainedPart::Shared(shared), optimizer);
+                let part = TrainedPart::Shared(shared);
+                let optimizer = part.optimizer(&lora);
+                let part = (part, optimizer);
                 let result = self.update(&member.past[round], lora, part, false)?;
                 let TrainedPart::Shared(now) = &result.part else {
                     unreachable!("an update keeps the part that it trains")

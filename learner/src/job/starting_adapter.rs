@@ -35,8 +35,9 @@ impl StartingAdapter {
         let (mut lora, invocation) =
             read_parent(&parent.path, &parent.sha256, base, &frame, &job.hyper)?;
         if let Train::Shared { core } = &job.train {
-            let square = Square::shared(&frame, &Core::read(&frame, core)?, &lora)?;
-            let (optimizer, part) = (square.optimizer(), TrainedPart::Shared(square));
+            let core = Core::read(&frame, core)?;
+            let part = TrainedPart::Shared(Square::shared(&frame, &core, &lora)?);
+            let optimizer = part.optimizer(&lora);
             return Ok(StartingAdapter { lora, optimizer, part, invocation });
         }
         if lora.shared_rank == lora.rank {

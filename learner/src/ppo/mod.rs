@@ -295,6 +295,7 @@ impl Trainee<'_> {
     /// Takes one optimizer step. `log` has the loss that the gradient belongs to.
     fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
         let UpdateInputs { hyper, threads, .. } = self.inputs;
+        self.part.restrict(&mut gradient, &self.lora)?;
         log.grad_norm = gradient.norm();
         if !log.loss.is_finite() || !log.grad_norm.is_finite() {
             anyhow::bail!(

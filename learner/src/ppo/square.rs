@@ -7,7 +7,7 @@
 use crate::kernels::{dot, matrix, values, with_values};
 use crate::model::LoraGradients;
 use crate::model::lora::{Lora, LoraLayer};
-use crate::ppo::adamw::{AdamW, GradientSum};
+use crate::ppo::adamw::GradientSum;
 use candle_core::Result;
 use models::team::compose::{GAIN, shared_a};
 use models::team::core::Core;
@@ -101,11 +101,6 @@ impl Square {
             }
         }
         Ok(Some(square))
-    }
-
-    /// An optimizer without momentum for all C.
-    pub fn optimizer(&self) -> AdamW {
-        AdamW::with_lengths(self.lengths())
     }
 
     /// The number of values of each C.

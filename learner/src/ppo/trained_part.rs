@@ -72,18 +72,30 @@ impl TrainedPart {
         AdamW::with_lengths(self.lengths(lora).into_iter())
     }
 
-    /// Adds the gradient of a microbatch to that of a minibatch, as far as it belongs to the
-    /// numbers that are trained.
+    /// Adds the gradient of a microbatch to that of a minibatch.
     pub fn add(&self, sum: &mut GradientSum, gradient: &LoraGradients, lora: &Lora) -> Result<()> {
         match self {
-            TrainedPart::Full => {
-                sum.add(gradient)?;
-                leave_shared(sum, lora)
-            }
+            TrainedPart::Full => sum.add(gradient),
             TrainedPart::Square(square) | TrainedPart::Shared(square) => {
                 square.add(sum, gradient, lora)
             }
         }
+    }
+
+    /// Leaves of the gradient of a minibatch only what belongs to the numbers that are trained.
+    pub fn restrict(&self, sum: &mut GradientSum, lora: &Lora) -> Result<()> {
+        if self.square().is_some() || lora.shared_rank == 0 {
+            return Ok(());
+        }
+        for (index, (tensor, gradient)) in lora.tensors().zip(sum.vectors_mut()).enumerate() {
+            let (_, width) = tensor.dims2()?;
+            for (at, value) in gradient.iter_mut().enumerate() {
+                if lora.is_shared(index, at, width) {
+                    *value = 0.0;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes one optimizer step. Returns the learning rate of the step.
@@ -109,22 +121,6 @@ impl TrainedPart {
             }
         }
     }
-}
-
-/// Sets the gradient of the shared ranks to zero.
-fn leave_shared(sum: &mut GradientSum, lora: &Lora) -> Result<()> {
-    if lora.shared_rank == 0 {
-        return Ok(());
-    }
-    for (index, (tensor, gradient)) in lora.tensors().zip(sum.vectors_mut()).enumerate() {
-        let (_, width) = tensor.dims2()?;
-        for (at, value) in gradient.iter_mut().enumerate() {
-            if lora.is_shared(index, at, width) {
-                *value = 0.0;
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Gives the shared ranks the values of `before`. Weight decay changes values without a gradient.
