@@ -46,11 +46,12 @@ struct Arguments {
     /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first`, `average` and
-    /// `band`. The adapter changes no layer before `first`. With `average` a running mean of the
-    /// weights serves, of which an update keeps this share. With `band` only texts are learned from
-    /// that a sample of `hone lab texts --samples` comes near and none gives: so many edits for
-    /// each character of its first line at most
+    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first`, `average`,
+    /// `samples` and `band`. The adapter changes no layer before `first`. With `average` a running
+    /// mean of the weights serves, of which an update keeps this share. Of the samples of `hone lab
+    /// texts --samples` each text has `samples` at most. With `band` only texts are learned from
+    /// that a sample comes near and none gives: so many edits for each character of its first
+    /// line at most
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// The largest number of episodes of a home
@@ -74,6 +75,7 @@ struct Variant {
     batch: usize,
     first: usize,
     average: f64,
+    samples: usize,
     band: f64,
 }
 
@@ -83,7 +85,7 @@ impl FromStr for Variant {
     fn from_str(text: &str) -> Result<Variant, String> {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
         let (mut replay, mut batch, mut first) = (0, 16, 0);
-        let (mut average, mut band) = (0.0, 0.0);
+        let (mut average, mut samples, mut band) = (0.0, usize::MAX, 0.0);
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
             let number = || value.parse().map_err(|_| format!("{value} is not a number"));
@@ -93,6 +95,7 @@ impl FromStr for Variant {
                 "batch" => batch = number()?,
                 "first" => first = number()?,
                 "average" => average = share()?,
+                "samples" => samples = number()?,
                 "band" => band = share()?,
                 _ => {
                     let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
@@ -101,7 +104,7 @@ impl FromStr for Variant {
             }
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
-        Ok(Variant { name: text.to_owned(), hyper, replay, batch, first, average, band })
+        Ok(Variant { name: text.to_owned(), hyper, replay, batch, first, average, samples, band })
     }
 }
 
@@ -145,23 +148,55 @@ fn main() -> anyhow::Result<()> {
     if arguments.together {
         streams = vec![streams.concat()];
     }
+    let mut of_variants: Vec<Vec<ScoredText>> = vec![];
+    of_variants.resize_with(arguments.variants.len(), Vec::new);
     for episodes in &streams {
         println!("{} episodes", episodes.len());
         println!("             nats a token                           right           characters");
         println!("texts   base   gain  by quarter               lines  base learned             s");
-        for variant in &arguments.variants {
+        for (variant, of_variant) in arguments.variants.iter().zip(&mut of_variants) {
             let started = Instant::now();
             let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
             let mut cache = KnownPrompts::new(Some(cache.map_err(anyhow::Error::msg)?), None);
-            let texts = run(&base, &frame, episodes, variant, &mut cache, &|texts| {
+            let episodes = few_samples(episodes, variant.samples);
+            let texts = run(&base, &frame, &episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
             })?;
             println!("{} {:5.0}  {}", row(&texts), started.elapsed().as_secs_f64(), variant.name);
+            of_variant.extend(texts);
         }
     }
+    if let (true, Some((first, others))) = (streams.len() > 1, of_variants.split_first()) {
+        print_together(&arguments.variants, first, others);
+    }
     Ok(())
+}
+
+/// Prints what all streams give together, and how each variant compares with the first one on the
+/// same texts.
+fn print_together(variants: &[Variant], first: &[ScoredText], others: &[Vec<ScoredText>]) {
+    println!("all streams, against the base, and the characters against the first variant");
+    println!("{}  {}", row(first), variants[0].name);
+    let before = characters(first, |text| &text.adapter);
+    for (variant, texts) in variants[1..].iter().zip(others) {
+        let after = characters(texts, |text| &text.adapter);
+        let gain = lines::gain(before.iter().sum(), after.iter().sum());
+        let (low, high) = interval(&before, &after);
+        println!("{}  {gain:+.1} ({low:+.1} … {high:+.1})  {}", row(texts), variant.name);
+    }
+}
+
+/// The characters of the right lines of each text.
+fn characters(texts: &[ScoredText], score: fn(&ScoredText) -> &Score) -> Vec<usize> {
+    texts.iter().map(|text| score(text).lines.right_characters).collect()
+}
+
+/// The texts, each with at most so many of its samples, which follow it.
+fn few_samples(episodes: &[Episode], samples: usize) -> Vec<Episode> {
+    let of_text = episodes.chunk_by(|_, next| is_drawn(next));
+    of_text.flat_map(|text| text.iter().take(samples.saturating_add(1))).cloned().collect()
 }
 
 fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
@@ -295,11 +330,8 @@ fn row(texts: &[ScoredText]) -> String {
         gains.sum::<f64>() / tokens(texts)
     };
     let sum = |value: &dyn Fn(&ScoredText) -> usize| -> usize { texts.iter().map(value).sum() };
-    let characters = |score: fn(&ScoredText) -> &Score| -> Vec<usize> {
-        texts.iter().map(|text| score(text).lines.right_characters).collect()
-    };
-    let before = characters(|text| &text.base);
-    let after = characters(|text| &text.adapter);
+    let before = characters(texts, |text| &text.base);
+    let after = characters(texts, |text| &text.adapter);
     let (low, high) = interval(&before, &after);
     let quarters: Vec<String> = (0..4)
         .map(|q| &texts[q * texts.len() / 4..(q + 1) * texts.len() / 4])
