@@ -12,6 +12,9 @@ the base model before.
 At the end a table says how many characters were completed with the team's adapter and with the base
 model. The reports of `hone rehearse` lie in the folder afterwards, and `rounds.json` with each
 round's seconds and the bytes that each member sent and received.
+
+With `--private` each member has a private part, too, and types the commits once more in a daemon
+that is in no team and learns the private part alone. Two more tables compare the three.
 """
 
 import argparse
@@ -30,13 +33,13 @@ from tests.flower import free_port
 from tests.relay import Relay
 
 TEAM = Path(__file__).parent
-# A member learns for the team alone: no update of a private part comes before this many labels. A
-# version serves as soon as it has passed the checks, and every offer is shown.
-TEAM_ARM = (
-    "team=everything,gate.enabled=false,learning.trial=false,learning.batch_episodes=4096,"
-    "team.minimum_members=2"
-)
-# The base model to the end. The team's arm reuses the prompts that it has computed.
+# What is learned serves as soon as it has passed the checks, and every offer is shown.
+LEARNS = "everything,gate.enabled=false,learning.trial=false"
+# A member without a private part: no update of it comes before this many labels.
+TEAM_ALONE = "learning.batch_episodes=4096"
+TEAM_ARM = f"team={LEARNS},team.minimum_members=2"
+PRIVATE_ARM = f"private={LEARNS}"
+# The base model to the end. The other arms reuse the prompts that it has computed.
 BASE_ARM = "frozen=frozen"
 # Places of one commit.
 PER_COMMIT = 8
@@ -60,6 +63,8 @@ def main() -> None:
     parser.add_argument("--newcomer", action="append", default=[], help="an author's name")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--every", type=int, default=16, help="places of a member in a round")
+    parser.add_argument("--private", action="store_true",
+                        help="members learn a private part, too; another arm learns it alone")
     parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE",
                         help="a setting of every daemon, such as model.threads=1, without which "
                              "each of them takes all cores")
@@ -144,15 +149,23 @@ class Rehearsal:
 
     def table(self) -> str:
         """Of a member, the last half of the commits counts, and of a newcomer all."""
-        def of(kind: str, authors: list[str], from_share: float) -> dict:
+        def of(kind: str, authors: list[str], arms: tuple[str, str], from_share: float) -> dict:
             reports = [self.work / f"{kind}{number}.json" for number in range(len(authors))]
-            return {author: commits(file, from_share) for author, file in zip(authors, reports)}
+            typed = [commits(report, arms, from_share) for report in reports]
+            return dict(zip(authors, typed))
 
-        arguments = self.arguments
-        return table({
-            "members": of("member", arguments.member, 0.5),
-            "newcomers": of("newcomer", arguments.newcomer, 0.0),
-        })
+        def members(arms: tuple[str, str]) -> dict:
+            return {"members": of("member", self.arguments.member, arms, 0.5)}
+
+        arms = ("frozen", "team")
+        newcomers = {"newcomers": of("newcomer", self.arguments.newcomer, arms, 0.0)}
+        if not self.arguments.private:
+            return table(("base model", "team's adapter"), members(arms) | newcomers)
+        return "\n\n".join([
+            table(("base model", "team's adapter"), newcomers),
+            table(("base model", "private part"), members(("frozen", "private"))),
+            table(("private part", "both parts"), members(("private", "team"))),
+        ])
 
     def rehearse(self, name: str, author: str, places: int, every: int) -> subprocess.Popen:
         """Types an author's commits, and visits this file between them."""
@@ -167,13 +180,17 @@ class Rehearsal:
         settings = [*arguments.setting]
         if arguments.name:
             settings.append(f"model.name={arguments.name}")
-        arms = [",".join([arm, *settings]) for arm in (BASE_ARM, TEAM_ARM)]
+        if arguments.private and name.startswith("member"):
+            arms = [BASE_ARM, PRIVATE_ARM, TEAM_ARM]
+        else:
+            arms = [BASE_ARM, f"{TEAM_ARM},{TEAM_ALONE}"]
+        arms = [part for arm in arms for part in ("--arm", ",".join([arm, *settings]))]
         typed = self.work / f"{name}.typed"
         return self.start(name, [
             str(arguments.hone), "rehearse", "--hone", str(arguments.hone.resolve()),
             "--model", str(arguments.model.resolve()), "--repo", str(arguments.repo),
             "--author", author, "--since", arguments.since, "--limit", str(places),
-            "--per-commit", str(PER_COMMIT), "--arm", arms[0], "--arm", arms[1], *template,
+            "--per-commit", str(PER_COMMIT), *arms, *template,
             "--every", str(every), "--run", str(visit),
             "--work", str(typed), "--keep-prompts", "--save-every", str(places),
             "--report", str(self.work / f"{name}.json"),

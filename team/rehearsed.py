@@ -1,4 +1,4 @@
-"""What a rehearsal of a team came to: characters completed with the team's adapter and without."""
+"""What a rehearsal of a team came to: characters completed in one arm and in another."""
 
 import json
 import random
@@ -8,25 +8,29 @@ DRAWINGS = 2000
 # From fewer commits there is no interval, as in `hone rehearse`.
 COMMITS_MIN = 8
 
-# The characters that the base model completed of a commit, and those of the team's adapter.
+# The characters that two arms completed of a commit. The second is compared with the first.
 Commit = tuple[int, int]
 
 
-def commits(report: Path, from_share: float = 0.0) -> list[Commit]:
-    """The commits of a report from a share of them on, such as 0.5 for the last half."""
-    typed = [
-        tuple(arm["completed_chars"] for arm in commit["arms"])
-        for rehearsal in json.loads(report.read_text())["rehearsals"]
-        for commit in rehearsal["commits"]
-        if len(commit["arms"]) == 2
-    ]
+def commits(report: Path, arms: tuple[str, str], from_share: float = 0.0) -> list[Commit]:
+    """What two arms of a report completed of each commit that all arms came to, from a share of the
+    commits on, such as 0.5 for the last half."""
+    typed = []
+    for rehearsal in json.loads(report.read_text())["rehearsals"]:
+        names = [arm["name"] for arm in rehearsal["arms"]]
+        places = [names.index(arm) for arm in arms]
+        typed += [
+            tuple(commit["arms"][place]["completed_chars"] for place in places)
+            for commit in rehearsal["commits"]
+            if len(commit["arms"]) == len(names)
+        ]
     return typed[int(len(typed) * from_share):]
 
 
 def change(drawn: list[Commit]) -> float | None:
-    """The relative change of the characters; None if the base model completed nothing."""
-    base, team = (sum(each) for each in zip(*drawn))
-    return team / base - 1 if base else None
+    """The relative change of the characters; None if the first arm completed nothing."""
+    before, after = (sum(each) for each in zip(*drawn))
+    return after / before - 1 if before else None
 
 
 def interval(all_commits: list[Commit]) -> tuple[float, float] | None:
@@ -42,18 +46,19 @@ def interval(all_commits: list[Commit]) -> tuple[float, float] | None:
 
 
 def row(name: str, all_commits: list[Commit]) -> str:
-    base, team = (sum(each) for each in zip(*all_commits)) if all_commits else (0, 0)
+    before, after = (sum(each) for each in zip(*all_commits)) if all_commits else (0, 0)
     relative = change(all_commits) if all_commits else None
     told = "" if relative is None else f"{relative:+.1%}"
     between = interval(all_commits)
     if between:
         told += f" ({between[0]:+.1%} … {between[1]:+.1%})"
-    return f"| {name} | {len(all_commits)} | {base:,} | {team:,} | {told} |"
+    return f"| {name} | {len(all_commits)} | {before:,} | {after:,} | {told} |"
 
 
-def table(groups: dict[str, dict[str, list[Commit]]]) -> str:
-    """A table in Markdown: a row for each person, and one for each group together."""
-    lines = ["| | commits | base model | team's adapter | |", "|---|---|---|---|---|"]
+def table(columns: tuple[str, str], groups: dict[str, dict[str, list[Commit]]]) -> str:
+    """A table in Markdown: a row for each person, and one for each group together. The columns are
+    what the two arms are called."""
+    lines = [f"| | commits | {columns[0]} | {columns[1]} | |", "|---|---|---|---|---|"]
     for group, people in groups.items():
         lines += [row(name, typed) for name, typed in people.items()]
         together = [commit for typed in people.values() for commit in typed]

@@ -8,20 +8,28 @@ from pathlib import Path
 from rehearsed import change, commits, interval, table
 
 
-def report(*completed: tuple[int, ...]) -> Path:
-    arms = [{"arms": [{"completed_chars": count} for count in counts]} for counts in completed]
+def report(names: str, *completed: tuple[int, ...]) -> Path:
+    arms = [{"name": name} for name in names.split()]
+    typed = [{"arms": [{"completed_chars": count} for count in counts]} for counts in completed]
     file = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
     with file:
-        json.dump({"rehearsals": [{"commits": arms}]}, file)
+        json.dump({"rehearsals": [{"arms": arms, "commits": typed}]}, file)
     return Path(file.name)
 
 
 class RehearsedTest(unittest.TestCase):
-    def test_commits_of_both_arms_count_and_the_last_half_can_be_taken(self):
-        file = report((10, 12), (4, 4), (7,), (6, 9), (0, 3))
+    def test_commits_of_all_arms_count_and_the_last_half_can_be_taken(self):
+        file = report("frozen team", (10, 12), (4, 4), (7,), (6, 9), (0, 3))
         self.addCleanup(file.unlink)
-        self.assertEqual(commits(file), [(10, 12), (4, 4), (6, 9), (0, 3)])
-        self.assertEqual(commits(file, 0.5), [(6, 9), (0, 3)])
+        arms = ("frozen", "team")
+        self.assertEqual(commits(file, arms), [(10, 12), (4, 4), (6, 9), (0, 3)])
+        self.assertEqual(commits(file, arms, 0.5), [(6, 9), (0, 3)])
+
+    def test_two_of_three_arms_are_compared_by_their_names(self):
+        file = report("frozen private team", (10, 11, 12), (4, 5), (6, 8, 9))
+        self.addCleanup(file.unlink)
+        self.assertEqual(commits(file, ("private", "team")), [(11, 12), (8, 9)])
+        self.assertEqual(commits(file, ("frozen", "private")), [(10, 11), (6, 8)])
 
     def test_a_change_is_relative_and_needs_something_to_compare_with(self):
         self.assertAlmostEqual(change([(10, 12), (10, 9)]), 0.05)
@@ -36,7 +44,9 @@ class RehearsedTest(unittest.TestCase):
         self.assertIsNone(interval(typed[:7]))
 
     def test_the_table_has_everybody_and_all_together(self):
-        lines = table({"newcomers": {"Ada": [(10, 12)], "Ben": [(10, 10)], "Cyd": []}}).splitlines()
+        people = {"Ada": [(10, 12)], "Ben": [(10, 10)], "Cyd": []}
+        lines = table(("base model", "both parts"), {"newcomers": people}).splitlines()
+        self.assertEqual(lines[0], "| | commits | base model | both parts | |")
         self.assertEqual(lines[2], "| Ada | 1 | 10 | 12 | +20.0% |")
         self.assertEqual(lines[4], "| Cyd | 0 | 0 | 0 |  |")
         self.assertEqual(lines[5], "| **newcomers together** | 2 | 20 | 22 | +10.0% |")
