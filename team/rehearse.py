@@ -158,14 +158,16 @@ class Rehearsal:
             return {"members": of("member", self.arguments.member, arms, 0.5)}
 
         arms = ("frozen", "team")
-        newcomers = {"newcomers": of("newcomer", self.arguments.newcomer, arms, 0.0)}
-        if not self.arguments.private:
-            return table(("base model", "team's adapter"), members(arms) | newcomers)
-        return "\n\n".join([
-            table(("base model", "team's adapter"), newcomers),
-            table(("base model", "private part"), members(("frozen", "private"))),
-            table(("private part", "both parts"), members(("private", "team"))),
-        ])
+        groups = {} if self.arguments.private else members(arms)
+        if self.arguments.newcomer:
+            groups["newcomers"] = of("newcomer", self.arguments.newcomer, arms, 0.0)
+        tables = [table(("base model", "team's adapter"), groups)] if groups else []
+        if self.arguments.private:
+            tables += [
+                table(("base model", "private part"), members(("frozen", "private"))),
+                table(("private part", "both parts"), members(("private", "team"))),
+            ]
+        return "\n\n".join(tables)
 
     def rehearse(self, name: str, author: str, places: int, every: int) -> subprocess.Popen:
         """Types an author's commits, and visits this file between them."""
