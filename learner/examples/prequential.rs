@@ -34,6 +34,7 @@ use models::gguf::Gguf;
 use models::team::frame::Frame;
 use models::vocab::Vocab;
 use scoring::{Base, TokenScores, prompts, score_texts};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -252,7 +253,10 @@ fn run(
         } else {
             fresh.to_vec()
         };
-        let Ok(batch) = Batch::new(&learned, replay, &base.inputs(hyper)) else { continue };
+        let Ok(mut batch) = Batch::new(&learned, replay, &base.inputs(hyper)) else { continue };
+        // Each sample names what was written instead. One demonstration of that is enough.
+        let drawn: HashSet<u64> = fresh.iter().filter(|e| is_drawn(e)).map(|e| e.seq).collect();
+        batch.samples.retain(|sample| sample.verdict.is_some() || !drawn.contains(&sample.seq));
         let kv = prompts(base, &batch, Some(cache))?;
         let seed = index as u64 + 1;
         let start = ppo::UpdateStart { lora, optimizer, part, fresh: index == 0, seed };
@@ -292,7 +296,8 @@ fn near_misses(episodes: &[Episode], band: f64, vocab: &Vocab) -> Vec<Episode> {
         let typed = text[0].replacement.as_deref().unwrap_or_default();
         let bytes: Vec<u8> = typed.iter().flat_map(|token| vocab.piece(*token)).copied().collect();
         let bytes = String::from_utf8_lossy(&bytes);
-        let line = bytes.lines().next().unwrap_or_default();
+        let written = bytes.strip_prefix(&text[0].completion.healing).unwrap_or(&bytes);
+        let line = written.lines().next().unwrap_or_default();
         let edits = |drawn: &Episode| strsim::levenshtein(line, &drawn.completion.shown);
         let nearest = text[1..].iter().map(edits).min();
         nearest.is_some_and(|edits| {

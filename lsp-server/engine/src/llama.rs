@@ -21,7 +21,7 @@ use super::{
 };
 use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
-use decode::{AnswerMemory, Answered, Decoding};
+use decode::{AnswerMemory, Decoding};
 use draft::{Rows, without_model};
 use experts::AnswerExperts;
 use feedback::event::AdapterVersion;
@@ -407,7 +407,7 @@ impl Engine for LlamaEngine {
         let draft = &self.draft_tokens(request);
         let decoding =
             Decoding { request, prompt: &cells, adapter_from, sequence, deadline, abort, draft };
-        let is_known = !decoding.draft.is_scored() && self.repeats(request, sequence, &cells);
+        let is_known = !decoding.draft.is_scored() && self.repeats(request, &cells);
         let (prompt_reused, prompt_evaluated) = if is_known {
             (cells.len() as u32, 0)
         } else {
@@ -485,7 +485,6 @@ impl Engine for LlamaEngine {
         keep: &[AdapterVersion],
     ) -> Result<(), EngineError> {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
-        self.sequences.iter_mut().for_each(|sequence| sequence.answered = Answered::default());
         self.memory.forget();
         self.answer_experts.forget();
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();

@@ -8,9 +8,10 @@ use super::{Cell, LlamaEngine};
 use crate::sampler::{Chosen, Sampler};
 use crate::{Answer, EngineError, Request};
 use completion::limits::TOKENS_MAX;
-use feedback::event::{AdapterVersion, StopReason, TokenRecord};
+use feedback::event::{StopReason, TokenRecord};
 use feedback::experts::ChosenExperts;
 pub use memory::AnswerMemory;
+use memory::Place;
 use models::vocab::Vocab;
 use repetition::repeats_from;
 use std::ops::ControlFlow;
@@ -27,35 +28,6 @@ const FORK_ATTEMPTS: usize = 2;
 /// Part of a request's time budget that alternatives may add to it, because the user waits
 /// for the first answer too.
 const ALTERNATIVES_SHARE: u32 = 4;
-
-/// What the model last said after a prompt. When it decodes greedily, it says the same once a
-/// part of that has been typed, and nothing needs to be computed again.
-#[derive(Default)]
-pub struct Answered {
-    /// The prompt, and what was said.
-    path: Vec<Cell>,
-    /// Index in `path` of the first token chosen freely, and those from there on.
-    from: usize,
-    tokens: Vec<Chosen>,
-}
-
-impl Answered {
-    /// The token after `path`, if that is what was said before.
-    pub fn after(&self, path: &[Cell]) -> Option<Chosen> {
-        let next = path.len().checked_sub(self.from)?;
-        let token = self.tokens.get(next)?;
-        self.path.starts_with(path).then_some(*token)
-    }
-
-    /// Remembers what the model says after `path`.
-    fn goes_on(&mut self, path: &[Cell], next: Chosen, adapter: AdapterVersion) {
-        if self.path != path {
-            *self = Answered { path: path.to_vec(), from: path.len(), tokens: vec![] };
-        }
-        self.path.push((next.token.id, adapter));
-        self.tokens.push(next);
-    }
-}
 
 /// What the answers to one request have in common.
 pub struct Decoding<'a> {
@@ -198,13 +170,13 @@ impl<'a> PartialAnswer<'a> {
 
 impl LlamaEngine {
     /// Whether what follows the prompt is known from an earlier answer.
-    pub fn repeats(&self, request: &Request, sequence: usize, prompt: &[Cell]) -> bool {
+    pub fn repeats(&self, request: &Request, prompt: &[Cell]) -> bool {
         let healing = request.prompt.healing.as_str();
-        let is_typed_along =
-            || healing.is_empty() && self.sequences[sequence].answered.after(prompt).is_some();
+        let place =
+            Place { path: prompt, prompt: prompt.len(), healing, is_free: healing.is_empty() };
         request.sampling.temperature == 0.0
             && request.alternatives == 0
-            && (self.memory.knows(prompt, healing) || is_typed_along())
+            && self.memory.next(place).is_some()
     }
 
     /// The first answer behind the prompt, and the alternatives that the request wants.
@@ -280,17 +252,13 @@ impl LlamaEngine {
         let Decoding { request, sequence, deadline, abort, .. } = *decoding;
         // To find forks, the probabilities of other tokens are needed too.
         let is_greedy = request.sampling.temperature == 0.0 && forks.is_none();
-        let healing = request.prompt.healing.as_str();
-        let may_repeat = is_greedy && answer.need.is_empty();
-        if is_greedy && let Some(next) = self.memory.next(decoding.prompt, healing, &answer.tokens)
-        {
-            if may_repeat {
-                let answered = &mut self.sequences[sequence].answered;
-                answered.goes_on(&answer.path, next, request.adapter);
-            }
-            return Ok(ControlFlow::Continue(next));
-        }
-        if may_repeat && let Some(next) = self.sequences[sequence].answered.after(&answer.path) {
+        let place = Place {
+            path: &answer.path,
+            prompt: decoding.prompt.len(),
+            healing: request.prompt.healing.as_str(),
+            is_free: answer.need.is_empty(),
+        };
+        if is_greedy && let Some(next) = self.memory.next(place) {
             return Ok(ControlFlow::Continue(next));
         }
         if !answer.tokens.is_empty() && Instant::now() >= deadline {
@@ -316,11 +284,7 @@ impl LlamaEngine {
             }));
         }
         if is_greedy {
-            self.memory.note(decoding.prompt, healing, &answer.tokens, next);
-        }
-        if may_repeat {
-            let answered = &mut self.sequences[sequence].answered;
-            answered.goes_on(&answer.path, next, request.adapter);
+            self.memory.note(place, next, request.adapter);
         }
         Ok(ControlFlow::Continue(next))
     }

@@ -1,7 +1,6 @@
 //! The sequences of the KV cache: which one a prompt goes on from, and how a prompt's keys and
 //! values leave and come back.
 
-use super::decode::Answered;
 use super::layout::{FileName, Layout};
 use super::{Cell, LlamaEngine};
 use crate::EngineError;
@@ -22,7 +21,6 @@ pub(super) struct Sequence {
     /// The experts that each cell went through. Empty if the model has none.
     pub(super) experts: Vec<u8>,
     pub(super) used_at: u64,
-    pub(super) answered: Answered,
     /// The file in whose prompt it shows other code.
     pub(super) shows_code_to: Option<FileName>,
 }

@@ -11,6 +11,8 @@ use engine::speed::PromptSpeed;
 use engine::{Engine, Request};
 use feedback::episode::Episode;
 use feedback::event::{Completion, Evidence, Outcome, Sampling};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -35,6 +37,9 @@ pub struct TextsArgs {
     /// written
     #[arg(long, value_name = "N", default_value_t = 0)]
     samples: usize,
+    /// Go to a random place within the first line of each text, as if its beginning had been typed
+    #[arg(long)]
+    within: bool,
     /// The texts, one JSON object a line: repository, path, language, text, cursor and written
     #[arg(value_name = "FILE")]
     texts: PathBuf,
@@ -61,8 +66,12 @@ pub fn run(args: &TextsArgs) -> Result<()> {
     .map_err(|error| anyhow::anyhow!("{error}"))?;
     let window = config.lab.window();
     for (number, line) in texts.lines().enumerate() {
-        let written: Written = serde_json::from_str(&line?)
+        let mut written: Written = serde_json::from_str(&line?)
             .with_context(|| format!("{}:{}: it is no text", named(), number + 1))?;
+        if args.within {
+            let typed = place_within(&written.written, number as u64);
+            written = written.after(typed);
+        }
         let prompt = written.prompt(window);
         let line = written.written.lines().next().unwrap_or_default().to_owned();
         let episodes = Episodes { engine: &engine, window, model_sha256: &found.sha256 };
@@ -74,6 +83,14 @@ pub fn run(args: &TextsArgs) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A place between the characters of the first line, behind its indentation; 0 if it has too few.
+fn place_within(written: &str, seed: u64) -> usize {
+    let line = written.lines().next().unwrap_or_default();
+    let indentation = line.chars().take_while(|c| c.is_whitespace()).count();
+    let places = indentation + 1..line.trim_end().chars().count();
+    if places.is_empty() { 0 } else { StdRng::seed_from_u64(seed).random_range(places) }
 }
 
 /// An answer at the place of a text, as an offer that is judged by the line that was written there.
@@ -99,7 +116,8 @@ fn draw(
     };
     let generated = engine.generate(&request, &AtomicBool::new(false))?;
     let answer = generated.answers.into_iter().next().context("the model gave no answer")?;
-    let shown = String::from_utf8_lossy(&answer.text).lines().next().unwrap_or("").to_owned();
+    let behind_healing = answer.text.get(text.completion.healing.len()..).unwrap_or_default();
+    let shown = String::from_utf8_lossy(behind_healing).lines().next().unwrap_or("").to_owned();
     let outcome = if shown == line { Outcome::Accepted } else { Outcome::RejectedEsc };
     let completion = Completion {
         id: format!("{}-{sample}", text.completion.id),
@@ -110,12 +128,27 @@ fn draw(
         experts: answer.experts,
         ..text.completion.clone()
     };
+    // What was written instead of a rejected answer tells which of its tokens was wrong.
+    let replacement = text.replacement.clone().filter(|_| outcome != Outcome::Accepted);
     Ok(Episode {
         seq: text.seq << 16 | (sample as u64 + 1),
         completion,
         shown: true,
         outcome: Some((outcome, Evidence::Command)),
-        replacement: None,
+        replacement,
         kept: None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_lies_within_the_code_of_the_first_line() {
+        let places: Vec<usize> = (0..100).map(|seed| place_within("  abc \nd", seed)).collect();
+        assert!([3, 4].iter().all(|place| places.contains(place)), "{places:?}");
+        assert!(places.iter().all(|place| [3, 4].contains(place)), "{places:?}");
+        assert_eq!((place_within("  }\n", 1), place_within("", 1)), (0, 0));
+    }
 }

@@ -25,6 +25,18 @@ pub struct Written {
 }
 
 impl Written {
+    /// The same text after so many of its characters have been typed.
+    pub fn after(mut self, typed: usize) -> Written {
+        let beginning: String = self.written.chars().take(typed).collect();
+        let end = |text: &str, characters: usize| {
+            text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
+        };
+        self.text.insert_str(end(&self.text, self.cursor), &beginning);
+        self.cursor += typed;
+        self.written.drain(..beginning.len());
+        self
+    }
+
     /// The prompt at the cursor. It shows no other code than that of the document.
     pub fn prompt(&self, window: Window) -> FimPrompt {
         let document = Rope::from_str(&self.text);
@@ -43,7 +55,9 @@ pub struct Episodes<'a> {
 impl Episodes<'_> {
     /// The episode of a text.
     pub fn of(&self, written: Written, number: usize) -> Episode {
-        let (prompt, adapter_from) = self.engine.prompt_tokens(&written.prompt(self.window));
+        let prompt = written.prompt(self.window);
+        let healing = prompt.healing.clone();
+        let (prompt, adapter_from) = self.engine.prompt_tokens(&prompt);
         let path = match written.repository {
             Some(repository) => format!("{repository}/{}", written.path),
             None => written.path,
@@ -58,24 +72,44 @@ impl Episodes<'_> {
             sampling: Sampling::GREEDY,
             prompt,
             adapter_from,
-            healing: String::new(),
+            shown_from: healing.len(),
             tokens: vec![],
             stop: StopReason::Newline,
             shown: String::new(),
-            shown_from: 0,
             timing: Timing::default(),
             decision: Decision::default(),
             copied: None,
             typed: Typed::default(),
             experts: None,
+            healing: healing.clone(),
         };
         Episode {
             seq: number as u64 + 1,
             completion,
             shown: false,
             outcome: None,
-            replacement: Some(self.engine.tokenizer()(&written.written)),
+            replacement: Some(self.engine.tokenizer()(&format!("{healing}{}", written.written))),
             kept: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_of_a_text_stands_before_the_cursor() {
+        let written = Written {
+            repository: None,
+            path: "a.rs".into(),
+            language: "rust".into(),
+            text: "é(\n)".into(),
+            cursor: 2,
+            written: "ä, b\nc".into(),
+        };
+        let after = written.after(3);
+        assert_eq!((after.text.as_str(), after.cursor), ("é(ä, \n)", 5));
+        assert_eq!(after.written, "b\nc");
     }
 }
