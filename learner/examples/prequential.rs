@@ -25,6 +25,7 @@ use learner::model::known_prompts::KnownPrompts;
 use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
+use learner::model::weights::{DOWN, GATE, Shape, UP};
 use learner::ppo;
 use learner::ppo::batch::Batch;
 use learner::ppo::trained_part::{self, TrainedPart};
@@ -35,6 +36,8 @@ use models::team::frame::Frame;
 use models::vocab::Vocab;
 use scoring::{Base, TokenScores, prompts, score_texts};
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -48,11 +51,11 @@ struct Arguments {
     #[arg(long)]
     prompts: PathBuf,
     /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first`, `average`,
-    /// `samples` and `band`. The adapter changes no layer before `first`. With `average` a running
-    /// mean of the weights serves, of which an update keeps this share. Of the samples of `hone lab
-    /// texts --samples` each text has `samples` at most. With `band` only texts are learned from
-    /// that a sample comes near and none gives: so many edits for each character of its first
-    /// line at most
+    /// `maps`, `samples` and `band`. The adapter changes no layer before `first`, and with
+    /// `maps=attention` no map of the feed-forward part. With `average` a running mean of the
+    /// weights serves, of which an update keeps this share. Of the samples of `hone lab texts
+    /// --samples` each text has `samples` at most. With `band` only texts are learned from that a
+    /// sample comes near and none gives: so many edits for each character of its first line at most
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// The largest number of episodes of a home
@@ -61,6 +64,9 @@ struct Arguments {
     /// Go through all homes as one stream, so that an adapter learns from all of them
     #[arg(long)]
     together: bool,
+    /// Append every text's tokens, gain in nats and characters of right lines, a JSON object a line
+    #[arg(long, value_name = "FILE")]
+    texts: Option<PathBuf>,
     /// Print a row for every batch, too
     #[arg(long)]
     batches: bool,
@@ -75,9 +81,18 @@ struct Variant {
     replay: usize,
     batch: usize,
     first: usize,
+    maps: Maps,
     average: f64,
     samples: usize,
     band: f64,
+}
+
+/// The maps that an adapter in A and B changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Maps {
+    All,
+    Attention,
 }
 
 impl FromStr for Variant {
@@ -87,6 +102,7 @@ impl FromStr for Variant {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
         let (mut replay, mut batch, mut first) = (0, 16, 0);
         let (mut average, mut samples, mut band) = (0.0, usize::MAX, 0.0);
+        let mut maps = Maps::All;
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
             let number = || value.parse().map_err(|_| format!("{value} is not a number"));
@@ -96,6 +112,9 @@ impl FromStr for Variant {
                 "batch" => batch = number()?,
                 "first" => first = number()?,
                 "average" => average = share()?,
+                "maps" => {
+                    maps = serde_json::from_value(value.into()).map_err(|e| e.to_string())?;
+                }
                 "samples" => samples = number()?,
                 "band" => band = share()?,
                 _ => {
@@ -105,7 +124,8 @@ impl FromStr for Variant {
             }
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
-        Ok(Variant { name: text.to_owned(), hyper, replay, batch, first, average, samples, band })
+        let name = text.to_owned();
+        Ok(Variant { name, hyper, replay, batch, first, maps, average, samples, band })
     }
 }
 
@@ -166,11 +186,29 @@ fn main() -> anyhow::Result<()> {
                 }
             })?;
             println!("{} {:5.0}  {}", row(&texts), started.elapsed().as_secs_f64(), variant.name);
+            if let Some(file) = &arguments.texts {
+                append(file, &variant.name, &texts)?;
+            }
             of_variant.extend(texts);
         }
     }
     if let (true, Some((first, others))) = (streams.len() > 1, of_variants.split_first()) {
         print_together(&arguments.variants, first, others);
+    }
+    Ok(())
+}
+
+fn append(file: &Path, variant: &str, texts: &[ScoredText]) -> anyhow::Result<()> {
+    let mut file = File::options().create(true).append(true).open(file)?;
+    for text in texts {
+        let line = serde_json::json!({
+            "variant": variant,
+            "tokens": text.tokens,
+            "gain": text.adapter.logprob - text.base.logprob,
+            "base": text.base.lines.right_characters,
+            "adapter": text.adapter.lines.right_characters,
+        });
+        writeln!(file, "{line}")?;
     }
     Ok(())
 }
@@ -229,7 +267,11 @@ fn run(
     let (shape, rank, alpha) = (&base.model.shape, hyper.lora_rank, hyper.lora_alpha);
     let (mut lora, mut part) = match hyper.lora_form {
         LoraForm::Full => {
-            (Lora::fresh_above(shape, variant.first, rank, alpha, 1)?, TrainedPart::Full)
+            let mut lora = Lora::fresh_above(shape, variant.first, rank, alpha, 1)?;
+            if variant.maps == Maps::Attention {
+                leave_out_feed_forward(&mut lora, shape)?;
+            }
+            (lora, TrainedPart::Full)
         }
         LoraForm::Square => trained_part::fresh(frame, shape, hyper, 1)?,
     };
@@ -281,6 +323,18 @@ fn run(
     }
     ensure!(!texts.is_empty(), "the events contain no typed text");
     Ok(texts)
+}
+
+/// Where A and B are both 0, so are their gradients, and the pair stays without effect.
+fn leave_out_feed_forward(lora: &mut Lora, shape: &Shape) -> candle_core::Result<()> {
+    for layer in &mut lora.layers {
+        for (pair, map) in layer.iter_mut().zip(shape.maps()) {
+            if [GATE, UP, DOWN].contains(map) {
+                pair.a = pair.a.zeros_like()?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether an episode is a sample of `hone lab texts --samples`.
