@@ -365,7 +365,12 @@ fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
     assert_eq!(batch.dropped.total(), 0);
     let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
     assert!(try_batch(&[no_offer.clone()], &[], &unwanted).is_err());
-    assert_eq!(try_batch(&[no_offer], &[], &wanted).unwrap().samples.len(), 1);
+    assert_eq!(try_batch(&[no_offer.clone()], &[], &wanted).unwrap().samples.len(), 1);
+    let grouped = Hyper { advantage: Advantage::Group, ..wanted };
+    let among_groups = try_batch(&[no_offer], &[], &grouped).unwrap();
+    let samples = among_groups.samples;
+    assert!(samples.iter().all(|sample| sample.verdict.is_none()), "it is in no group");
+    assert!(samples[0].in_demonstration_loss, "it is imitated all the same");
 }
 
 #[test]
