@@ -213,12 +213,11 @@ impl BatchBuilder<'_> {
         }
         let reward = self.reward(episode);
         let judged = judged(episode, reward, self.nothing_to_judge(episode), self.inputs);
-        // An accepted text needs no demonstration beside it. Where nothing was offered there is one,
-        // also if a group compares with that.
-        let unrewarded = episode
-            .reward(self.inputs.reward)
-            .is_none_or(|reward| reward < self.inputs.hyper.baseline);
-        let typed = typed_instead(episode, self.inputs).filter(|_| unrewarded);
+        // An accepted text needs no demonstration beside it. Where nothing was offered there is one
+        // in a group, too.
+        let of_offer = episode.reward(self.inputs.reward);
+        let is_accepted = of_offer.is_some_and(|reward| reward >= self.inputs.hyper.baseline);
+        let typed = typed_instead(episode, self.inputs).filter(|_| !is_accepted);
         let copied = kept_copy(episode, reward, self.inputs);
         let typed = typed.or(copied.as_deref());
         if let Err(why) = &judged
