@@ -6,7 +6,8 @@
 //! A job that arrives while another one trains waits in the channel, or in the pipe if
 //! the channel is full. No job is dropped. A [`Cancel`] line overtakes the jobs: the reader
 //! notes it, and the trainer looks for it between two pieces of work. If nobody reads
-//! stdout fast enough, progress is dropped and answers wait.
+//! stdout fast enough, progress is dropped and answers wait. If stdout is closed, nobody waits for
+//! an answer, and the trainer gives up in the same way.
 
 use crate::job::trainer::{Cancelled, Trainer};
 use crate::limits::{
@@ -18,7 +19,7 @@ use serde::Deserialize;
 use std::io::{self, BufRead, Read, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
 /// Serves jobs until `input` ends or `output` is closed.
@@ -39,7 +40,7 @@ pub fn serve(
         .spawn(move || read_lines(io::BufReader::new(input), &lines_in, &noted))?;
     let writer = thread::Builder::new()
         .name("answers".into())
-        .spawn(move || write_lines(output, &answers_out))?;
+        .spawn(move || write_lines(output, answers_out))?;
 
     answer_lines(trainer, &lines, &answers, &cancelled);
 
@@ -106,9 +107,10 @@ fn read_lines(
     }
 }
 
-/// Returns true if every line was written.
-fn write_lines(mut output: impl Write, lines: &Receiver<LearnerLine>) -> bool {
-    for line in lines {
+/// Returns true if every line was written. The trainer learns from the dropped `lines` that no
+/// more can be.
+fn write_lines(mut output: impl Write, lines: Receiver<LearnerLine>) -> bool {
+    for line in &lines {
         let sent = serde_json::to_vec(&line).map_err(io::Error::from).and_then(|mut bytes| {
             bytes.push(b'\n');
             output.write_all(&bytes)?;
@@ -137,9 +139,11 @@ fn answer_lines(
             if cancelled.is(&progress.job) {
                 return ControlFlow::Break(());
             }
-            // If the queue is full, only this step of a progress bar is lost.
-            let _ = answers.try_send(LearnerLine::Progress(progress));
-            ControlFlow::Continue(())
+            match answers.try_send(LearnerLine::Progress(progress)) {
+                Err(TrySendError::Disconnected(_)) => ControlFlow::Break(()),
+                // If the queue is full, only this step of a progress bar is lost.
+                Ok(()) | Err(TrySendError::Full(_)) => ControlFlow::Continue(()),
+            }
         };
         let answer = match line {
             Err(error) => LearnerLine::Failed { job: String::new(), error },
