@@ -27,7 +27,7 @@ use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::weights::{DOWN, GATE, Shape, UP};
 use learner::ppo;
-use learner::ppo::batch::Batch;
+use learner::ppo::batch::{Batch, Sample};
 use learner::ppo::trained_part::{self, TrainedPart};
 use lines::{Scores, interval};
 use models::disk_cache::DiskCache;
@@ -131,6 +131,7 @@ impl FromStr for Variant {
 
 /// A text that the user typed, and its scores.
 struct ScoredText {
+    seq: u64,
     tokens: usize,
     base: Score,
     adapter: Score,
@@ -198,6 +199,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Appends the scores of each text to the file.
 fn append(file: &Path, variant: &str, texts: &[ScoredText]) -> anyhow::Result<()> {
     let mut file = File::options().create(true).append(true).open(file)?;
     for text in texts {
@@ -322,6 +324,8 @@ fn run(
         served.replace(mean);
     }
     ensure!(!texts.is_empty(), "the events contain no typed text");
+    // Batches of another size order the texts otherwise, and variants are compared text by text.
+    texts.sort_by_key(|text| text.seq);
     Ok(texts)
 }
 
@@ -371,8 +375,9 @@ fn score(
     let scores = |lora| score_texts(base, batch, kv, lora);
     let pairs = scores(None)?.into_iter().zip(scores(Some(lora))?);
     let scored = pairs.map(|(of_base, of_adapter)| {
-        let targets = &batch.samples[of_base.sample].targets;
+        let Sample { seq, targets, .. } = &batch.samples[of_base.sample];
         ScoredText {
+            seq: *seq,
             tokens: targets.len(),
             base: Score::of(&of_base, targets, &base.vocab),
             adapter: Score::of(&of_adapter, targets, &base.vocab),

@@ -56,8 +56,9 @@ impl Episodes<'_> {
     /// The episode of a text.
     pub fn of(&self, written: Written, number: usize) -> Episode {
         let prompt = written.prompt(self.window);
-        let healing = prompt.healing.clone();
-        let (prompt, adapter_from) = self.engine.prompt_tokens(&prompt);
+        let (ids, adapter_from) = self.engine.prompt_tokens(&prompt);
+        let healing = prompt.healing;
+        let replacement = self.engine.tokenizer()(&format!("{healing}{}", written.written));
         let path = match written.repository {
             Some(repository) => format!("{repository}/{}", written.path),
             None => written.path,
@@ -70,9 +71,10 @@ impl Episodes<'_> {
             model_sha256: self.model_sha256.to_owned(),
             adapter: 0,
             sampling: Sampling::GREEDY,
-            prompt,
+            prompt: ids,
             adapter_from,
             shown_from: healing.len(),
+            healing,
             tokens: vec![],
             stop: StopReason::Newline,
             shown: String::new(),
@@ -81,14 +83,13 @@ impl Episodes<'_> {
             copied: None,
             typed: Typed::default(),
             experts: None,
-            healing: healing.clone(),
         };
         Episode {
             seq: number as u64 + 1,
             completion,
             shown: false,
             outcome: None,
-            replacement: Some(self.engine.tokenizer()(&format!("{healing}{}", written.written))),
+            replacement: Some(replacement),
             kept: None,
         }
     }
