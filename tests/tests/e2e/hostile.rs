@@ -269,8 +269,8 @@ fn soak_malformed_messages_neither_kill_nor_hang_nor_fill_it() {
         largest = largest.max(resident_mb(pid));
     }
     // The hostile client may still be forgetting everything, which leaves a request without an
-    // offer. An editor asks again as its user types on. It asks at another place, because the answer
-    // at the first one may be remembered.
+    // offer. An editor asks again as its user types on. It asks at another place, because the
+    // answer at the first one may be remembered.
     let buffer = Buffer::open(&editor, "b.rs", "// four, five, six, |\n");
     assert!((0..REQUESTS).any(|_| buffer.complete().is_some()), "the editor is served");
     assert_eq!(home.daemon_pid(), Some(pid), "it is the same daemon");
