@@ -8,7 +8,10 @@
 //! before it leaves a machine, and the mean is the next version. Flower and its masks are left out:
 //! they add whole numbers exactly. A line is right if greedy decoding gives all of it.
 //!
-//! `--out` keeps the last version, and `--start` begins with one that was kept:
+//! `--coarse` and `--noise` may be given several times. For each value all versions are made anew,
+//! and the newcomers are scored with the last of them, too. Members are scored with the exact one.
+//!
+//! `--out` keeps the exact one, and `--start` begins with one that was kept:
 //!
 //!   team_parts --model base.gguf --start core.bin --newcomer ann=ann.later.jsonl
 
@@ -29,10 +32,12 @@ use learner::ppo::trained_part::{self, TrainedPart};
 use lines::{Scores, episodes, gain, interval};
 use models::gguf::Gguf;
 use models::team::compose::compose;
-use models::team::contribution::{Limits, contribute};
+use models::team::contribution::{Limits, contribute, normal};
 use models::team::core::{Core, STEP};
 use models::team::delta;
 use models::team::frame::Frame;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use scoring::{Base, prompts, score_texts};
 use serde_json::json;
 use std::path::PathBuf;
@@ -58,15 +63,18 @@ struct Arguments {
     /// Begin with the version in this file, in place of one that changes nothing
     #[arg(long)]
     start: Option<PathBuf>,
-    /// Write the last version into this file
+    /// Write the last version, which is exact, into this file
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Write an adapter of the last version into this file, for `hone adapter import`
+    /// Write an adapter of that version into this file, for `hone adapter import`
     #[arg(long)]
     adapter: Option<PathBuf>,
-    /// Round every version to 2^-(15 - coarse)
-    #[arg(long, default_value_t = 0)]
-    coarse: u32,
+    /// Score newcomers with another form, too: round every version to 2^-(15 - coarse)
+    #[arg(long)]
+    coarse: Vec<u32>,
+    /// Score newcomers with another form, too: add this `team.noise` to the sum of a round
+    #[arg(long)]
+    noise: Vec<f64>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -84,6 +92,25 @@ impl FromStr for Files {
         let (name, files) = text.split_once('=').context("NAME=FILE was expected")?;
         let files = files.split(',').map(PathBuf::from).collect();
         Ok(Files { name: name.to_owned(), files })
+    }
+}
+
+/// What is done to the changes on their way.
+#[derive(Clone, Copy)]
+struct Form {
+    coarse: u32,
+    noise: f64,
+}
+
+impl Form {
+    const EXACT: Form = Form { coarse: 0, noise: 0.0 };
+
+    fn name(self) -> String {
+        match self {
+            Form { coarse: 0, noise: 0.0 } => "team".to_owned(),
+            Form { coarse, noise: 0.0 } => format!("coarse {coarse}"),
+            Form { noise, .. } => format!("noise {noise}"),
+        }
     }
 }
 
@@ -123,24 +150,31 @@ fn main() -> anyhow::Result<()> {
         Some(path) => Core::read(&team.frame, path)?,
     };
     let rounds = if members.is_empty() { 0 } else { arguments.rounds };
-    let shared = team.sharpen(first, &members, rounds, arguments.coarse)?;
+    let coarse = arguments.coarse.iter().map(|coarse| Form { coarse: *coarse, ..Form::EXACT });
+    let noisy = arguments.noise.iter().map(|noise| Form { noise: *noise, ..Form::EXACT });
+    let forms = std::iter::once(Form::EXACT).chain(coarse).chain(noisy);
+    let sharpened = |form: Form| anyhow::Ok((form, team.sharpen(&first, &members, rounds, form)?));
+    let cores: Vec<(Form, Core)> = forms.map(sharpened).collect::<anyhow::Result<_>>()?;
+    let shared = &cores[0].1;
     if let Some(path) = &arguments.out {
         shared.write(&team.frame, path)?;
     }
     if let Some(path) = &arguments.adapter {
-        compose(&team.frame, &shared, None)?.write(path)?;
+        compose(&team.frame, shared, None)?.write(path)?;
     }
     for member in &members {
         let Some(later) = &member.later else { continue };
         let alone = team.learn_privately(None, &member.past)?;
-        let beside = team.learn_privately(Some(&shared), &member.past)?;
-        let arms = [("private", alone), ("team", team.lora(&shared)?), ("team + private", beside)];
+        let beside = team.learn_privately(Some(shared), &member.past)?;
+        let arms = [("private", alone), ("team", team.lora(shared)?), ("team + private", beside)];
+        let arms = arms.map(|(arm, lora)| (arm.to_owned(), lora));
         team.report(&member.name, later, &arms)?;
     }
     for files in &arguments.newcomer {
         let [later] = files.files.as_slice() else { return Err(anyhow!("NAME=LATER")) };
         let later = team.texts(&episodes(later)?)?;
-        team.report(&files.name, &later, &[("team", team.lora(&shared)?)])?;
+        let arms = cores.iter().map(|(form, core)| anyhow::Ok((form.name(), team.lora(core)?)));
+        team.report(&files.name, &later, &arms.collect::<anyhow::Result<Vec<_>>>()?)?;
     }
     Ok(())
 }
@@ -195,11 +229,16 @@ impl Team<'_> {
     /// The shared part after so many rounds.
     fn sharpen(
         &self,
-        mut core: Core,
+        first: &Core,
         members: &[Member],
         rounds: usize,
-        coarse: u32,
+        form: Form,
     ) -> anyhow::Result<Core> {
+        let mut core = first.clone();
+        let mut random = StdRng::seed_from_u64(self.seed);
+        // Each member adds a share, so that the sum has all of the noise.
+        let noise = form.noise * MAX_NORM / (members.len() as f64).sqrt();
+        let limits = Limits { max_norm: MAX_NORM, noise };
         let mut left = vec![vec![0.0; core.numbers().len()]; members.len()];
         let mut kept = vec![0.0; core.numbers().len()];
         for round in 0..rounds {
@@ -217,14 +256,14 @@ impl Team<'_> {
                 };
                 let change: Vec<f32> =
                     now.values().iter().zip(&before).map(|(now, before)| now - before).collect();
-                let limits = Limits { max_norm: MAX_NORM, noise: 0.0 };
-                let made = contribute(&change, left, limits, || 0.0)?;
+                let drawn = || normal(|| random.random());
+                let made = contribute(&change, left, limits, drawn)?;
                 for (sum, number) in sum.iter_mut().zip(&made.numbers) {
                     *sum += f64::from(*number);
                 }
                 *left = made.left;
             }
-            let unit = f64::from(1u32 << coarse);
+            let unit = f64::from(1u32 << form.coarse);
             let numbers = core.numbers().iter().zip(&sum).zip(&mut kept);
             let numbers = numbers.map(|((number, sum), kept)| {
                 let exact = f64::from(*number) + sum / members.len() as f64 + *kept;
@@ -238,7 +277,13 @@ impl Team<'_> {
             let norm =
                 change.map(|(next, core)| f64::from(next - core).powi(2)).sum::<f64>().sqrt();
             let norm = norm * f64::from(STEP);
-            println!("{}", json!({ "version": next.version, "delta": delta.len(), "norm": norm }));
+            let told = json!({
+                "form": form.name(),
+                "version": next.version,
+                "delta": delta.len(),
+                "norm": norm,
+            });
+            println!("{told}");
             core = next;
         }
         Ok(core)
@@ -262,7 +307,7 @@ impl Team<'_> {
     }
 
     /// Prints how many lines of somebody's later texts each arm gives, beside the plain model.
-    fn report(&self, name: &str, later: &Texts, arms: &[(&str, Lora)]) -> anyhow::Result<()> {
+    fn report(&self, name: &str, later: &Texts, arms: &[(String, Lora)]) -> anyhow::Result<()> {
         let (base, of_base) = self.score(later, None)?;
         println!("{}", json!({ "member": name, "arm": "base", "scores": base }));
         for (arm, lora) in arms {

@@ -101,6 +101,24 @@ fn an_update_changes_the_private_part_alone() {
     assert_ne!(private_part(&next), private_part(&learned));
 }
 
+/// A shared part that changes nothing leaves the private part to learn as if it was alone.
+#[test]
+fn a_private_part_learns_as_much_beside_a_shared_part_as_alone() {
+    let team = Team::new();
+    let nothing = compose(&team.frame, &Core::zero(&team.frame), None).unwrap();
+    let beside = team.job("beside", &nothing);
+    let alone = Job { parent: None, ..team.job("alone", &nothing) };
+    let sizes = [&beside, &alone].map(|job| {
+        run(job).unwrap();
+        let adapter = LoraAdapter::read(&job.adapter_out).unwrap();
+        let own = private_part(&adapter).unwrap();
+        let squares = own.pairs.iter().flat_map(|pair| &pair.b).map(|b| b.powi(2));
+        (own.alpha / own.rank as f32) * squares.sum::<f32>().sqrt()
+    });
+    let ratio = sizes[0] / sizes[1];
+    assert!((ratio - 1.0).abs() < 0.05, "{sizes:?}");
+}
+
 #[test]
 fn a_contribution_trains_the_shared_part_alone() {
     let team = Team::new();

@@ -124,6 +124,29 @@ return {
     end,
   },
   {
+    'a folder is forgotten in a terminal, where hone asks',
+    function(home)
+      -- Next edits are not looked for in what was forgotten, so the folder is of this test alone.
+      vim.fn.mkdir(home.path .. '/project/forgotten', 'p')
+      local name = 'forgotten/folder.rs'
+      local editor = with_ghost(home, name)
+      editor:press('Tab')
+      wait.until_('a label', function()
+        return home:offers(name)[1].outcomes[1]
+      end)
+      editor:press('Escape')
+      editor:type(':Hone forget --folder ' .. home.path .. '/project/forgotten')
+      editor:press('Enter')
+      editor:wait_for('[y/N]')
+      assert(home:offers(name)[1], 'it asks first')
+      editor:type('y')
+      editor:press('Enter')
+      wait.until_('nothing is known of it', function()
+        return #home:offers(name) == 0
+      end)
+    end,
+  },
+  {
     'another of several offers is shown and accepted, and it alone gets a verdict',
     function(home)
       local editor = with_ghost(home, 'another.rs')

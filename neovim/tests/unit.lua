@@ -1,10 +1,14 @@
 --- Tests that need neither a screen nor a server.
 
 local check = require('check')
+local commands = require('hone.commands')
 local models = require('hone.models')
+local notify = require('hone.notify')
 local offers = require('hone.offer')
 local options = require('hone.options')
 local scratch = require('hone.scratch')
+local server = require('hone.server')
+local undo = require('hone.undo')
 
 --- Cuts a text with `part` until nothing is left.
 local function pieces(text, part)
@@ -17,7 +21,117 @@ local function pieces(text, part)
   return cut
 end
 
+--- Runs `run` while some functions are replaced, and puts them back.
+---@param replaced { [1]: table, [2]: string, [3]: function }[]
+local function with(replaced, run)
+  local before = {}
+  for at, one in ipairs(replaced) do
+    local owner, name, instead = unpack(one)
+    before[at] = rawget(owner, name)
+    owner[name] = instead
+  end
+  local ok, trouble = pcall(run)
+  for at, one in ipairs(replaced) do
+    rawset(one[1], one[2], before[at])
+  end
+  assert(ok, trouble)
+end
+
+--- What `:Hone` runs for these words: where, and with which arguments.
+local function ran(words)
+  local found
+  local function noted(where)
+    return function(arguments)
+      found = { where, table.concat(arguments, ' ') }
+    end
+  end
+  local replaced = {
+    { server, 'find', function()
+      return 'hone'
+    end },
+    { server, 'run', noted('aside') },
+    { vim.fn, 'jobstart', noted('terminal') },
+    { notify, 'say', function(text)
+      found = { 'said', text }
+    end },
+  }
+  with(replaced, function()
+    commands.create()
+    vim.cmd('Hone ' .. words)
+    vim.cmd('silent! only!')
+  end)
+  return found
+end
+
+--- How often the server is started again after it has ended.
+local function starts_after_end(is_enabled)
+  local starts = 0
+  local replaced = {
+    { vim.lsp, 'is_enabled', is_enabled },
+    { server, 'start', function()
+      starts = starts + 1
+    end },
+  }
+  with(replaced, function()
+    server.config().on_exit(0)
+    vim.wait(1300)
+  end)
+  return starts
+end
+
 return {
+  {
+    'a command passes its arguments on, and what takes long runs in a terminal',
+    function()
+      local here, home = vim.fn.getcwd(), vim.uv.os_homedir()
+      local expected = {
+        ['history --author Ada'] = 'hone learn --history ' .. here .. ' --author Ada',
+        ['rehearse --limit 9'] = 'hone rehearse --repo ' .. here .. ' --limit 9',
+        ['rehearse --repo ~/a'] = 'hone rehearse --repo ' .. home .. '/a',
+        ['forget --folder ~/a'] = 'hone forget --folder ' .. home .. '/a',
+        ['learn --history'] = 'hone learn --history',
+        ['learn --history=a'] = 'hone learn --history=a',
+        ['model pull x'] = 'hone model pull x',
+        ['model add ~/a.gguf'] = 'hone model add ' .. home .. '/a.gguf',
+        ['model quantize x'] = 'hone model quantize x',
+      }
+      for words, command in pairs(expected) do
+        check.equal({ 'terminal', command }, ran(words), words)
+      end
+      check.equal({ 'aside', 'model use x' }, ran('model use x'))
+      check.equal({ 'aside', 'learn' }, ran('learn'))
+      check.equal({ 'said', ':Hone stop takes no arguments' }, ran('stop now'))
+    end,
+  },
+  {
+    'a server that is enabled no more is not started again',
+    function()
+      check.equal(0, starts_after_end(function()
+        return false
+      end))
+      check.equal(1, starts_after_end(function()
+        return true
+      end))
+      check.equal(1, starts_after_end(nil), 'a Neovim that cannot say it')
+    end,
+  },
+  {
+    'a step of undo begins, and the option has the values that it had',
+    function()
+      vim.cmd.enew()
+      vim.go.undolevels, vim.bo.undolevels = 1000, 500
+      vim.keymap.set('i', '<F2>', function()
+        undo.start_step()
+        vim.api.nvim_buf_set_text(0, 0, 2, 0, 2, { ' offered' })
+      end, { buffer = true })
+      vim.api.nvim_feedkeys(vim.keycode('iab<F2><Esc>'), 'tx', false)
+      check.equal('ab offered', vim.api.nvim_get_current_line())
+      vim.cmd('silent undo')
+      check.equal('ab', vim.api.nvim_get_current_line())
+      check.equal({ 1000, 500 }, { vim.go.undolevels, vim.bo.undolevels })
+      vim.cmd('bwipeout!')
+    end,
+  },
   {
     'words are cut at punctuation, with the blanks before them',
     function()

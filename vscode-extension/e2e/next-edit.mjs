@@ -224,7 +224,7 @@ const played = {
         const { window } = at;
         await window.file('other.rs');
         await renameTwice(window, 'here.rs', 'queue', 'push', 'append');
-        await window.press('Alt+n');
+        await window.command('Hone: Next Edit');
         await shows(window, { old: '', new: '', hint: '→ other.rs:1 (Tab)' });
         await window.shot('next-edit-other');
         await window.press('Tab');

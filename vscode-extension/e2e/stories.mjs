@@ -246,6 +246,14 @@ export const stories = {
         await at.window.pause(800);
         assert.equal(await at.window.ghost(), '');
         assert.equal(at.hone.completions().length, before, 'nothing is asked');
+        await at.window.command('Hone: Why Is Nothing Shown?');
+        await at.window.notification('Hone is off for rust in this editor').waitFor();
+        await at.window.command('Hone: Complete Here Now');
+        // An offer that is asked for may have several lines.
+        const isThere = async () => (await at.window.ghost()).startsWith('Thursday');
+        await eventually('what is asked for is answered', isThere);
+        await at.window.pause(400);
+        await at.window.dismiss();
         await at.window.command('Hone: Turn On or Off for This Language');
         await at.window.statusIs('ready');
         await at.window.press('Backspace');

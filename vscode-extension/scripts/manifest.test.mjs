@@ -1,12 +1,18 @@
 // What package.json names must exist: the editor says nothing of a link that leads nowhere.
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 
 const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-const { commands, walkthroughs } = manifest.contributes;
+const { commands, keybindings, menus, walkthroughs } = manifest.contributes;
 const steps = walkthroughs.flatMap(({ steps }) => steps);
 const known = new Set(commands.map(({ command }) => command));
+const isNeverInPalette = (name) =>
+    menus.commandPalette.some(({ command, when }) => command === name && when === 'false');
+
+function source(name) {
+    return readFileSync(new URL(`../src/${name}`, import.meta.url), 'utf8');
+}
 
 test('every step of the walkthrough has its picture or page', () => {
     assert.ok(steps.length > 0);
@@ -25,9 +31,7 @@ test('every link of the walkthrough runs a command that exists', () => {
 });
 
 test('a step is done by a command or a context of this extension', () => {
-    const sources = ['statusbar.ts', 'extension.ts'].map((name) =>
-        readFileSync(new URL(`../src/${name}`, import.meta.url), 'utf8'),
-    );
+    const sources = ['statusbar.ts', 'extension.ts'].map(source);
     // The item of an offer carries this command, and the server runs it.
     const accept = 'hone.accept';
     for (const { id, completionEvents } of steps) {
@@ -39,5 +43,45 @@ test('a step is done by a command or a context of this extension', () => {
                     : known.has(name) || name === accept;
             assert.ok(exists, `${id}: ${event}`);
         }
+    }
+});
+
+test('no command of the palette needs the focus of the editor, which the palette has', () => {
+    for (const { command, enablement } of commands) {
+        if (!isNeverInPalette(command)) assert.doesNotMatch(enablement ?? '', /Focus/, command);
+    }
+});
+
+test('what the palette has, the menu in the status bar has too', () => {
+    // Each has a place of its own: the item itself, the walkthrough, and Escape.
+    const elsewhere = ['hone.menu', 'hone.install', 'hone.dismissEdit'];
+    const menu = source('commands.ts').split('function menuEntries')[1];
+    for (const { command } of commands) {
+        if (isNeverInPalette(command) || elsewhere.includes(command)) continue;
+        assert.ok(menu.includes(`'${command.replace('hone.', '')}'`), command);
+    }
+});
+
+test('a context of this extension is one that it sets', () => {
+    const files = readdirSync(new URL('../src', import.meta.url), { withFileTypes: true });
+    const sources = files.filter((entry) => entry.isFile()).map(({ name }) => source(name));
+    const clauses = [...commands, ...keybindings, ...menus.commandPalette].flatMap(
+        ({ when, enablement }) => [when ?? '', enablement ?? ''],
+    );
+    const contexts = new Set(clauses.flatMap((clause) => clause.match(/hone\.\w+/g) ?? []));
+    assert.ok(contexts.size > 0);
+    for (const context of contexts) {
+        assert.ok(
+            sources.some((text) => text.includes(`'${context}'`)),
+            context,
+        );
+    }
+});
+
+// With Option, a key of a Mac's keyboard writes a character, such as the `ń` of a Polish one.
+test('no key takes a character of a Mac, except while an offer is there as VS Code does', () => {
+    for (const { command, key, mac, when } of keybindings) {
+        const takes = /^(shift\+)?alt\+(shift\+)?.$/.test(mac ?? key);
+        assert.ok(!takes || when.includes('inlineSuggestionVisible'), `${command}: ${mac ?? key}`);
     }
 });

@@ -33,7 +33,11 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
         toggleLanguage: toggleActiveLanguage,
         trigger: async () =>
             void (await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')),
-        why: () => why(provider.lastReason),
+        why: async () => {
+            // If the server does not run, this says what to do about it.
+            server.client();
+            await why(provider.reasonHere());
+        },
         eagerness: pickEagerness,
         snooze: () => pickSnooze(server),
         status: () => status(server),
@@ -80,6 +84,7 @@ async function menu({ server, output }: CommandParts): Promise<void> {
 function menuEntries(server: Server): MenuEntry[] {
     const language = vscode.window.activeTextEditor?.document.languageId;
     const running = server.connected !== undefined;
+    const canComplete = running && isEnabled() && language !== undefined;
     const { isTrusted, workspaceFolders } = vscode.workspace;
     const separator = { label: '', kind: vscode.QuickPickItemKind.Separator };
     const entry = (label: string, command: string, isUseful = true): MenuEntry[] =>
@@ -89,6 +94,8 @@ function menuEntries(server: Server): MenuEntry[] {
         ...(language && isEnabled()
             ? entry(`${turn(isLanguageOn(language))} for ${language}`, 'toggleLanguage')
             : []),
+        ...entry('$(zap) Complete here now', 'trigger', canComplete),
+        ...entry('$(arrow-right) Next edit', 'nextEdit', canComplete),
         ...entry('$(clock) Snooze', 'snooze', running),
         ...entry(`$(dashboard) Eagerness: ${eagerness()}`, 'eagerness', running),
         ...entry('$(question) Why is nothing shown?', 'why', running),

@@ -16,6 +16,8 @@ export class Configurator implements vscode.Disposable {
      */
     private last: Promise<void> = Promise.resolve();
     private sent: Values = {};
+    /** The refusals that were reported last. */
+    private told = '';
 
     constructor(
         private readonly server: Server,
@@ -47,9 +49,19 @@ export class Configurator implements vscode.Disposable {
     private async apply(): Promise<void> {
         const set = underCurrentNames(setByUser(this.keys));
         const run = (args: readonly string[]) => ask(this.server.program(), args);
-        const needsRestart = await send(run, set, this.sent);
-        this.sent = set;
+        const { needsRestart, refusals, values } = await send(run, set, this.sent);
+        this.sent = values;
+        this.report(refusals);
         if (needsRestart) void this.offerRestart();
+    }
+
+    /** What is refused is sent again at every change and every connection, and told once. */
+    private report(refusals: readonly string[]): void {
+        const told = refusals.join('. ');
+        if (told !== '' && told !== this.told) {
+            void vscode.window.showErrorMessage(`Hone: ${told}`);
+        }
+        this.told = told;
     }
 
     private async offerRestart(): Promise<void> {

@@ -63,7 +63,7 @@ export class EditPainter implements vscode.Disposable {
     private drawHint(editor: vscode.TextEditor, hint: string): void {
         const line = editor.selection.active.line;
         const end = editor.document.lineAt(line).range.end;
-        const renderOptions = { after: { contentText: `${hint} (Tab)` } };
+        const renderOptions = { after: { contentText: hint } };
         editor.setDecorations(this.hint, [{ range: new vscode.Range(end, end), renderOptions }]);
     }
 

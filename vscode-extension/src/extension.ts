@@ -10,6 +10,7 @@ import { Pages } from './pages';
 import { Provider } from './provider';
 import { Server } from './server';
 import { affects } from './settings';
+import { problemMessage, Problems } from './core/problems';
 import { Thinking } from './core/status';
 import { StatusBar } from './statusbar';
 import { WarmStart } from './warmStart';
@@ -52,6 +53,7 @@ export function activate(context: vscode.ExtensionContext): void {
             extensionUri: context.extensionUri,
         }),
         showEachProblemOnce(server),
+        retryOnFocus(server),
         tellTheWalkthrough(server),
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (affects(event, 'path')) void server.start();
@@ -74,15 +76,21 @@ function tellTheWalkthrough(server: Server): vscode.Disposable {
     });
 }
 
-/** Shows each problem in one message and not at every try. The status bar keeps showing it. */
+/** What was wrong may be mended in another window or in a terminal. */
+function retryOnFocus(server: Server): vscode.Disposable {
+    return vscode.window.onDidChangeWindowState(({ focused }) => {
+        if (focused) void server.retry();
+    });
+}
+
+/** The status bar keeps showing a problem after its message has gone. */
 function showEachProblemOnce(server: Server): vscode.Disposable {
-    let shown: string | undefined;
+    const problems = new Problems();
     return server.onState(async (state) => {
-        if (state.kind === 'running') shown = undefined;
-        if (state.kind !== 'failed' || state.problem === shown) return;
-        shown = state.problem;
-        const [title, command] = remedy(server, state.problem);
-        const picked = await vscode.window.showErrorMessage(`Hone: ${state.problem}`, title);
+        const problem = problems.news(state, Date.now());
+        if (problem === undefined) return;
+        const [title, command] = remedy(server, problem);
+        const picked = await vscode.window.showErrorMessage(problemMessage(problem), title);
         if (picked) await vscode.commands.executeCommand(command);
     });
 }

@@ -9,7 +9,7 @@ import { eagerness, setEagerness } from './settings';
 /** Says why the last request ended as it did, and offers what changes it. */
 export async function why(reason: Reason | undefined): Promise<void> {
     if (!reason) {
-        const text = 'Hone: nothing was asked in this window yet';
+        const text = 'Hone: nothing was asked in this file yet';
         void vscode.window.showInformationMessage(text);
         return;
     }

@@ -7,6 +7,7 @@ import {
     direction,
     elsewhereOf,
     fileName,
+    keyOf,
     moved,
     tabIndents,
     type Elsewhere,
@@ -23,7 +24,7 @@ import {
 import { reasonOf } from './core/reason';
 import { EditPainter } from './editPainter';
 import type { Server } from './server';
-import { isEnabled, isLanguageOn } from './settings';
+import { isEnabled, isLanguageOn, vimHasKeys } from './settings';
 
 /** A pause after the last change. A completion of the line comes first. */
 const RESTS_MS = 250;
@@ -40,7 +41,10 @@ const NO_EDIT = 'There is no next edit.';
 const SAID_MS = 5_000;
 
 /** Tab and Escape belong to the edit while this is true. */
-const CONTEXT = 'hone.nextEdit';
+const HAS_KEYS = 'hone.nextEdit';
+
+/** There is an edit, and it can be turned down. */
+const IS_SHOWN = 'hone.nextEditShown';
 
 export class NextEdits implements vscode.Disposable {
     private readonly subscriptions: vscode.Disposable[];
@@ -262,22 +266,38 @@ export class NextEdits implements vscode.Disposable {
         const cursor = editor.selection.active;
         const file = isHere ? undefined : fileName(edit.uri);
         const isVisible = isHere && editor.visibleRanges.some((range) => range.intersection(place));
-        const hint = isVisible ? undefined : direction(cursor.line, place.start.line, file);
+        const way = direction(cursor.line, place.start.line, file);
+        const hint = isVisible ? undefined : this.hint(editor, way);
         this.painter.draw(editor, isHere ? place : undefined, edit, hint);
         this.takeKeys(editor);
     }
 
     /** Shows where the next edit is, in a file that is not open. */
     private point(editor: vscode.TextEditor, { path, line }: Elsewhere): void {
-        this.painter.point(editor, direction(editor.selection.active.line, line, fileName(path)));
+        const way = direction(editor.selection.active.line, line, fileName(path));
+        this.painter.point(editor, this.hint(editor, way));
         this.takeKeys(editor);
+    }
+
+    /** The way to the edit, and the key that goes there. */
+    private hint(editor: vscode.TextEditor, way: string): string {
+        const { selections, selection } = editor;
+        // Tab indents what is selected, and belongs to Vim where that is.
+        const isCaret = selections.length === 1 && selection.isEmpty;
+        const tabGoes = isCaret && this.isTabFree(editor) && !vimHasKeys();
+        return `${way} (${keyOf(tabGoes, windowPlatform())})`;
     }
 
     /** Tab and Escape belong to the edit, unless Tab indents where the cursor is. */
     private takeKeys(editor: vscode.TextEditor): void {
+        setContext(HAS_KEYS, this.isTabFree(editor));
+        setContext(IS_SHOWN, true);
+    }
+
+    private isTabFree(editor: vscode.TextEditor): boolean {
         const cursor = editor.selection.active;
         const before = editor.document.lineAt(cursor.line).text.slice(0, cursor.character);
-        setContext(this.isBrought(editor) || !tabIndents(before));
+        return this.isBrought(editor) || !tabIndents(before);
     }
 
     private isBrought({ document, selection }: vscode.TextEditor): boolean {
@@ -287,7 +307,8 @@ export class NextEdits implements vscode.Disposable {
 
     private hide(): void {
         this.painter.clear();
-        setContext(this.steps > 0);
+        setContext(HAS_KEYS, this.steps > 0);
+        setContext(IS_SHOWN, false);
     }
 
     private drop(): void {
@@ -304,12 +325,19 @@ export class NextEdits implements vscode.Disposable {
     }
 }
 
-let isOn = false;
+const contexts = new Map<string, boolean>();
 
-function setContext(on: boolean): void {
-    if (on === isOn) return;
-    isOn = on;
-    void vscode.commands.executeCommand('setContext', CONTEXT, on);
+function setContext(name: string, on: boolean): void {
+    if (on === (contexts.get(name) ?? false)) return;
+    contexts.set(name, on);
+    void vscode.commands.executeCommand('setContext', name, on);
+}
+
+/** The platform of the user's window, which decides its keys, if it is on this machine. */
+function windowPlatform(): string | undefined {
+    const { remoteName, uiKind } = vscode.env;
+    const isHere = remoteName === undefined && uiKind === vscode.UIKind.Desktop;
+    return isHere ? process.platform : undefined;
 }
 
 function isWanted(document: vscode.TextDocument, kind: number): boolean {

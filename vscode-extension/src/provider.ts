@@ -9,10 +9,13 @@ import { InlineCompletionRequest } from 'vscode-languageclient/node';
 import { DOCUMENTS } from './client';
 import { Changes, Offers, offerId, type Offer, type TextView } from './core/offers';
 import { didPartiallyAccept, didReject, didShow, itemReference } from './core/protocol';
-import { reasonOf, type Reason } from './core/reason';
+import { AFTER_NEXT_EDIT, LastReason, offReason, reasonOf, type Reason } from './core/reason';
 import type { Server } from './server';
-import { isEnabled, isLanguageOn } from './settings';
+import { affects, isEnabled, isLanguageOn } from './settings';
 import type { Thinking } from './core/status';
+
+/** The settings that switch Hone on and off. */
+const SWITCHES = ['enabled', 'languages'];
 
 /** `InlineCompletionEndOfLifeReasonKind.Rejected` of the proposed API. */
 const END_REJECTED = 1;
@@ -35,8 +38,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     private readonly shown = new Changes();
     private readonly rejected = new Changes();
 
-    /** Why the last request ended as it did. */
-    lastReason: Reason | undefined;
+    private readonly lastReason = new LastReason();
 
     constructor(
         private readonly server: Server,
@@ -62,7 +64,13 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             vscode.window.onDidChangeTextEditorSelection(({ textEditor }) =>
                 this.cursorIn(textEditor),
             ),
-            vscode.window.onDidChangeActiveTextEditor((editor) => editor && this.cursorIn(editor)),
+            vscode.window.onDidChangeActiveTextEditor((editor) => {
+                this.lastReason.forget();
+                if (editor) this.cursorIn(editor);
+            }),
+            vscode.workspace.onDidChangeConfiguration((event) => {
+                if (SWITCHES.some((name) => affects(event, name))) this.lastReason.forget();
+            }),
         ];
         this.proposedApi = registered.proposedApi;
     }
@@ -74,10 +82,14 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         token: vscode.CancellationToken,
     ): Promise<vscode.InlineCompletionItem[] | undefined> {
         const client = this.server.connected;
-        if (!client || !isEnabled() || !isLanguageOn(document.languageId)) return undefined;
-        // Who goes from one next edit to another wants no completion where one was made.
+        if (!client) return undefined;
         const isInvoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
-        if (!isInvoked && this.isNextEdit(document)) return undefined;
+        const silence = isInvoked ? undefined : this.silenceIn(document);
+        if (silence) {
+            // The status bar shows by itself that Hone is off.
+            this.lastReason.note(document.uri.toString(), silence);
+            return undefined;
+        }
         const { version } = document;
         const done = this.thinking.begin();
         try {
@@ -89,7 +101,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             const answer = await client.sendRequest(InlineCompletionRequest.type, params, token);
             const items = await client.protocol2CodeConverter.asInlineCompletionResult(answer);
             const list = Array.isArray(items) ? items : (items?.items ?? []);
-            this.noteReason(reasonOf(answer));
+            this.noteReason(document, reasonOf(answer));
             if (token.isCancellationRequested) {
                 // If the user typed on, the offer may still hold, and the next request decides.
                 if (document.version === version && list[0]) this.reportHidden(offerId(list[0]));
@@ -105,9 +117,23 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         }
     }
 
-    private noteReason(reason: Reason | undefined): void {
-        this.lastReason = reason;
+    /** Why nothing is asked in this document as the user types. */
+    private silenceIn(document: vscode.TextDocument): Reason | undefined {
+        // Who goes from one next edit to another wants no completion where one was made.
+        return offIn(document) ?? (this.isNextEdit(document) ? AFTER_NEXT_EDIT : undefined);
+    }
+
+    private noteReason(document: vscode.TextDocument, reason: Reason | undefined): void {
+        // An answer may come after the user has gone to another document.
+        if (document !== vscode.window.activeTextEditor?.document) return;
+        this.lastReason.note(document.uri.toString(), reason);
         if (reason) this.onReason(reason);
+    }
+
+    /** Why the last request in the active document ended as it did, or why none is made. */
+    reasonHere(): Reason | undefined {
+        const document = vscode.window.activeTextEditor?.document;
+        return document && (this.lastReason.of(document.uri.toString()) ?? offIn(document));
     }
 
     reportShown(id: string | undefined): void {
@@ -148,6 +174,14 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     dispose(): void {
         for (const subscription of this.subscriptions) subscription.dispose();
     }
+}
+
+function offIn({ languageId }: vscode.TextDocument): Reason | undefined {
+    return offReason({
+        enabled: isEnabled(),
+        languageId,
+        languageOn: isLanguageOn(languageId),
+    });
 }
 
 function offersOf(

@@ -88,6 +88,11 @@ export class Server implements vscode.Disposable {
         return this.supervisor.restart();
     }
 
+    /** Starts the server again if it has failed. */
+    retry(): Promise<void> {
+        return this.supervisor.retry();
+    }
+
     /** Restarts the daemon, which all windows share. The other windows reconnect by themselves. */
     async restart(): Promise<void> {
         await this.stop();

@@ -42,6 +42,17 @@ export async function toggleLanguage(languageId: string): Promise<void> {
     await update('languages', turned(section().get<LanguageSwitches>('languages', {}), languageId));
 }
 
+/**
+ * Whether an extension that is Vim or Neovim has the keys. It may run on the machine of the window,
+ * where only its settings show that it is there.
+ */
+export function vimHasKeys(): boolean {
+    const { workspace } = vscode;
+    const isVim = workspace.getConfiguration('vim').get('disableExtension') === false;
+    const neovim = workspace.getConfiguration('vscode-neovim');
+    return isVim || neovim.get('neovimExecutablePaths.linux') !== undefined;
+}
+
 /** The machine's settings that the user has set. Those left at their default are not among them. */
 export function setByUser(names: readonly string[]): Record<string, unknown> {
     const values = names.map((name) => {

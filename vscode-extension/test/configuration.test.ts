@@ -21,6 +21,13 @@ test('only values that differ from the file are sent', () => {
         'a list by what is in it',
     );
     assert.deepEqual(changes({ 'model.threads': 2 }, {}, {}), [{ key: 'model.threads', value: 2 }]);
+    const unset = { 'completion.context_chars': null };
+    for (const file of [{}, { completion: { context_chars: null } }]) {
+        assert.deepEqual(changes(unset, {}, file), [], 'no value is no value');
+    }
+    assert.deepEqual(changes(unset, {}, { completion: { context_chars: 900 } }), [
+        { key: 'completion.context_chars' },
+    ]);
 });
 
 test('a key that is no longer set gets its default back, and a key of the file alone stays', () => {
@@ -65,13 +72,17 @@ test('a setting with an old name counts under the name of today, unless that is 
     );
 });
 
-/** A program with settings of its own, which it prints without the table `lab` unless asked. */
-function program(settings: { lab: object }) {
+/**
+ * A program with settings of its own, which it prints without the table `lab` unless asked. It
+ * refuses to change some of them.
+ */
+function program(settings: { lab: object }, refused: string[] = []) {
     const run: string[] = [];
     const ask = async (args: readonly string[]): Promise<string> => {
-        const [, command, key] = args;
+        const [, command, key = ''] = args;
         if (command === 'set') {
             run.push(args.join(' '));
+            if (refused.includes(key)) throw new Error(`${key} must be otherwise`);
             return JSON.stringify({ restart: key === 'model.threads' });
         }
         const { lab, ...shown } = settings;
@@ -82,12 +93,46 @@ function program(settings: { lab: object }) {
 
 test('what differs is set, and a restart is needed only if a setting says so', async () => {
     const { ask, run } = program({ ...FILE, lab: {} });
-    assert.equal(await send(ask, { 'completion.max_tokens': 8 }, { 'privacy.ignore': [] }), false);
+    const set = { 'completion.max_tokens': 8 };
+    assert.deepEqual(await send(ask, set, { 'privacy.ignore': [] }), {
+        needsRestart: false,
+        refusals: [],
+        values: set,
+    });
     assert.deepEqual(run, [
         'config set completion.max_tokens 8 --json',
         'config set privacy.ignore --json',
     ]);
-    assert.equal(await send(ask, { 'model.threads': 2, 'privacy.ignore': [] }, {}), true);
+    const both = await send(ask, { 'model.threads': 2, 'privacy.ignore': [] }, {});
+    assert.equal(both.needsRestart, true);
+});
+
+test('a value that is refused keeps no other one from the server', async () => {
+    const { ask, run } = program({ ...FILE, lab: {} }, ['completion.max_tokens', 'team.delta']);
+    const set = { 'completion.max_tokens': 999, 'model.threads': 2, 'privacy.ignore': ['*.key'] };
+    const before = { 'team.delta': 0.01, 'daemon.idle_exit_s': 5 };
+    const sent = await send(ask, set, before);
+    assert.deepEqual(run.slice(1), [
+        'config set model.threads 2 --json',
+        'config set privacy.ignore ["*.key"] --json',
+        'config set team.delta --json',
+        'config set daemon.idle_exit_s --json',
+    ]);
+    assert.equal(sent.needsRestart, true);
+    assert.deepEqual(sent.refusals, [
+        'completion.max_tokens must be otherwise',
+        'team.delta must be otherwise',
+    ]);
+    assert.deepEqual(sent.values, { ...set, 'team.delta': 0.01 }, 'its default is owed still');
+});
+
+test('a text is sent as it is, and everything else as JSON', async () => {
+    const { ask, run } = program({ lab: {} });
+    await send(ask, { 'team.address': 'a:1', 'model.gpu_layers': null, 'gate.enabled': false }, {});
+    assert.deepEqual(run, [
+        'config set team.address a:1 --json',
+        'config set gate.enabled false --json',
+    ]);
 });
 
 // A setting of VS Code under an old name may stand for one of `lab`, which `hone config get` does
@@ -100,5 +145,5 @@ test('a setting that only experiments need is not sent again and again', async (
 
 test('without settings nothing is asked', async () => {
     const ask = (): Promise<string> => assert.fail('nothing is to be sent');
-    assert.equal(await send(ask, {}, {}), false);
+    assert.deepEqual(await send(ask, {}, {}), { needsRestart: false, refusals: [], values: {} });
 });

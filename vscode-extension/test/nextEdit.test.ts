@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import manifest from '../package.json';
 import {
     direction,
     elsewhereOf,
     fileName,
     insertsBelow,
+    keyOf,
     moved,
     onOneLine,
     tabIndents,
@@ -81,4 +83,15 @@ test('an answer may name a place in a file that is not open', () => {
     assert.equal(fileName('/p/b.rs'), 'b.rs');
     assert.equal(fileName('C:\\p\\b.rs'), 'b.rs');
     assert.equal(fileName('b.rs'), 'b.rs');
+});
+
+test('the hint names a key that goes to the edit', () => {
+    assert.equal(keyOf(true, 'darwin'), 'Tab');
+    assert.equal(keyOf(false, 'linux'), 'Alt+N');
+    assert.equal(keyOf(false, 'darwin'), '⌃⌥N');
+    assert.equal(keyOf(false, undefined), 'Alt+N, on a Mac ⌃⌥N');
+    const keys = manifest.contributes.keybindings
+        .filter(({ command }) => command === 'hone.nextEdit')
+        .map(({ key, mac }) => mac ?? key);
+    assert.deepEqual(keys, ['tab', 'ctrl+alt+n']);
 });

@@ -131,6 +131,22 @@ test('everything that can be wrong is found', () => {
     );
 });
 
+test('of the program and the editors, only what is wrong is told', () => {
+    const found = {
+        checks: [
+            { name: 'program', state: 'note' as const, found: 'not on PATH', fix: 'add it' },
+            { name: 'program', state: 'wrong' as const, found: 'no hone-learner', fix: 'install' },
+            { name: 'editors', state: 'good' as const, found: 'Neovim: starts this program' },
+            { name: 'editors', state: 'wrong' as const, found: 'Neovim: starts no program' },
+        ],
+    };
+    const told = checks({ ...HEALTHY, machine: found }).slice(-2);
+    assert.deepEqual(told, [
+        { name: 'Program', state: 'bad', detail: 'no hone-learner', fix: 'install' },
+        { name: 'Editors', state: 'bad', detail: 'Neovim: starts no program' },
+    ]);
+});
+
 test('what `hone doctor` finds is told with what to do about it', () => {
     const found = {
         checks: [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOffer, reasonOf } from '../src/core/reason';
+import { isOffer, LastReason, offReason, reasonOf } from '../src/core/reason';
 
 test('an answer says why it is as it is', () => {
     const off = { reason: 'switched_off', sentence: 'Off.', remedy: 'hone resume completions' };
@@ -15,4 +15,32 @@ test('an older server gives no reason', () => {
     for (const answer of [null, undefined, [], { items: [] }, { items: [], _hone: {} }]) {
         assert.equal(reasonOf(answer), undefined);
     }
+});
+
+test('if Hone is off in the editor, the reason names the command that turns it on', () => {
+    const on = { enabled: true, languageId: 'markdown', languageOn: true };
+    assert.equal(offReason(on), undefined);
+    assert.equal(
+        offReason({ ...on, languageOn: false })?.sentence,
+        'Hone is off for markdown in this editor; ' +
+            '`Hone: Turn On or Off for This Language` turns it on.',
+    );
+    assert.equal(
+        offReason({ ...on, enabled: false, languageOn: false })?.sentence,
+        'Hone is off in this editor; `Hone: Turn On or Off` turns it on.',
+    );
+});
+
+test('the reason of one document is not told of another', () => {
+    const last = new LastReason();
+    const unsure = { reason: 'too_unlikely', sentence: 'The model was not sure.' };
+    last.note('file:///a.rs', unsure);
+    assert.equal(last.of('file:///a.rs'), unsure);
+    assert.equal(last.of('file:///b.rs'), undefined);
+    assert.equal(last.of(undefined), undefined);
+    last.note('file:///b.rs', undefined);
+    assert.equal(last.of('file:///a.rs'), undefined);
+    last.note('file:///a.rs', unsure);
+    last.forget();
+    assert.equal(last.of('file:///a.rs'), undefined);
 });

@@ -139,3 +139,55 @@ test('a server that is stopped while a restart waits stays stopped', async () =>
     assert.equal(started.length, 1);
     mock.timers.reset();
 });
+
+test('a server whose start failed starts at a retry once the reason has passed', async () => {
+    const { supervisor, started, said, options } = supervised({ missing: true });
+    await supervisor.restart();
+    await supervisor.retry();
+    assert.equal(started.length, 0);
+    delete options.missing;
+    options.refusal = 'no model';
+    await supervisor.retry();
+    assert.deepEqual(supervisor.state, { kind: 'failed', problem: 'no model' });
+    delete options.refusal;
+    await supervisor.retry();
+    assert.equal(supervisor.connected, started[1]);
+    assert.equal(started[0]?.disposed, true, 'the one that failed is cleared away');
+    assert.equal(said.filter((kind) => kind === 'stopped').length, 1, 'nobody asked for an end');
+});
+
+test('only a server that has failed is tried again', async () => {
+    const { supervisor, started } = supervised();
+    await supervisor.retry();
+    assert.equal(started.length, 0, 'the user stopped it');
+    await supervisor.restart();
+    await supervisor.retry();
+    assert.equal(started.length, 1, 'it runs');
+});
+
+test('a server that keeps ending is tried once more at a time', async () => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    const { supervisor, started } = supervised();
+    await supervisor.restart();
+    for (let death = 0; death < 6; death += 1) {
+        started.at(-1)?.die();
+        mock.timers.tick(8_000);
+        await settled();
+    }
+    assert.equal(supervisor.state.kind, 'failed');
+    const before = started.length;
+    await supervisor.retry();
+    started.at(-1)?.die();
+    assert.equal(supervisor.state.kind, 'failed');
+    assert.equal(started.length, before + 1);
+    mock.timers.reset();
+});
+
+test('a retry does not start a second server beside the one that the user asks for', async () => {
+    const { supervisor, started, options } = supervised({ refusal: 'no model' });
+    await supervisor.restart();
+    delete options.refusal;
+    await Promise.all([supervisor.retry(), supervisor.restart()]);
+    assert.equal(started.length, 2);
+    assert.equal(supervisor.connected, started[1]);
+});

@@ -175,6 +175,8 @@ pub enum EngineError {
     Busy,
     #[error("the inference thread has ended; restart the daemon (`hone stop`)")]
     Gone,
+    #[error("adapter v{0} is not loaded")]
+    NotLoaded(AdapterVersion),
     #[error("{0}")]
     Failed(String),
 }

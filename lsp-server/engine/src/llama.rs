@@ -285,7 +285,7 @@ impl LlamaEngine {
     ) -> Result<Score, EngineError> {
         let fed: Vec<u32> = prompt[from..].iter().copied().chain(text.fed()).collect();
         if !self.context.activate(adapter) {
-            return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
+            return Err(EngineError::NotLoaded(adapter));
         }
         self.rows = None;
         let decoded = self.context.decode(&fed, from, SCORING, prompt.len() - from - 1, abort);
@@ -315,7 +315,7 @@ impl LlamaEngine {
     ) -> Result<(), EngineError> {
         let adapter = cells[0].1;
         if !self.context.activate(adapter) {
-            return Err(EngineError::Failed(format!("adapter v{adapter} is not loaded")));
+            return Err(EngineError::NotLoaded(adapter));
         }
         let position = self.sequences[sequence].cells.len();
         let tokens: Vec<u32> = cells.iter().map(|cell| cell.0).collect();

@@ -34,14 +34,18 @@ impl Residence {
     }
 }
 
+/// Names the file that an adapter has once it is registered.
+pub type AdapterFiles = Box<dyn Fn(AdapterVersion) -> PathBuf + Send>;
+
 /// `L` loads the engine.
 pub struct UnloadingEngine<E, L> {
     load: L,
+    files: AdapterFiles,
     /// `None` while the model is not in memory.
     engine: Option<E>,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    /// The adapters to load again with the model.
+    /// The adapters to load again with the model, and the files that they were loaded from.
     adapters: Vec<(AdapterVersion, PathBuf)>,
     residence: Residence,
 }
@@ -49,11 +53,16 @@ pub struct UnloadingEngine<E, L> {
 impl<E: Engine, L: FnMut() -> Result<E, EngineError>> UnloadingEngine<E, L> {
     /// # Errors
     /// The model cannot be loaded.
-    pub fn new(mut load: L, residence: Residence) -> Result<UnloadingEngine<E, L>, EngineError> {
+    pub fn new(
+        mut load: L,
+        files: AdapterFiles,
+        residence: Residence,
+    ) -> Result<UnloadingEngine<E, L>, EngineError> {
         let engine = load()?;
         let (info, tokenizer) = (engine.info(), engine.tokenizer());
         Ok(UnloadingEngine {
             load,
+            files,
             engine: Some(engine),
             info,
             tokenizer,
@@ -77,8 +86,11 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> UnloadingEngine<E, L> {
     fn load_again(&mut self) -> Result<E, EngineError> {
         let mut engine = (self.load)()?;
         let versions: Vec<_> = self.adapters.iter().map(|(version, _)| *version).collect();
-        // An adapter that was forgotten in the meantime has no file, and no request asks for it.
+        // A candidate is loaded from a temporary file, which goes when it is registered. One that
+        // was forgotten in the meantime has no file at all, and no request asks for it.
         self.adapters.retain(|(version, path)| {
+            let registered = (self.files)(*version);
+            let path = if registered.exists() { &registered } else { path };
             let loaded = engine.load_adapter(*version, path, &versions);
             loaded.inspect_err(|error| tracing::warn!("adapter v{version}: {error}")).is_ok()
         });
@@ -212,9 +224,14 @@ mod tests {
             let scripted = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
             Ok(Noting(scripted, seen.clone()))
         };
-        let mut engine = UnloadingEngine::new(load, residence.clone()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let registered = folder.path().join("2");
+        let files = folder.path().to_owned();
+        let files: AdapterFiles = Box::new(move |version| files.join(version.to_string()));
+        let mut engine = UnloadingEngine::new(load, files, residence.clone()).unwrap();
         engine.load_adapter(1, Path::new("one"), &[]).unwrap();
         engine.load_adapter(2, Path::new("two"), &[1]).unwrap();
+        std::fs::write(&registered, "").unwrap();
         engine.load_adapter(3, Path::new("three"), &[2]).unwrap();
         assert_eq!(residence.get(), Resident::Loaded);
         engine.unload();
@@ -223,7 +240,9 @@ mod tests {
         assert_eq!((engine.tokenizer())("ab"), [97, 98], "text is tokenized all the same");
         notes.lock().unwrap().clear();
         engine.warm(&prompt(), &AtomicBool::default()).unwrap();
-        assert_eq!(*notes.lock().unwrap(), ["load", "2 two [2, 3]", "3 three [2, 3]", "warm"]);
+        // The second was registered since it was loaded, and the third was not.
+        let second = format!("2 {} [2, 3]", registered.display());
+        assert_eq!(*notes.lock().unwrap(), ["load", &second, "3 three [2, 3]", "warm"]);
         assert_eq!(residence.get(), Resident::Loaded);
     }
 
@@ -238,7 +257,8 @@ mod tests {
             Ok(ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO })
         };
         let residence = Residence::default();
-        let mut engine = UnloadingEngine::new(load, residence.clone()).unwrap();
+        let files: AdapterFiles = Box::new(|_| PathBuf::new());
+        let mut engine = UnloadingEngine::new(load, files, residence.clone()).unwrap();
         engine.unload();
         let failed = engine.warm(&prompt(), &AtomicBool::default());
         assert_eq!(failed.unwrap_err().to_string(), "the file is gone");

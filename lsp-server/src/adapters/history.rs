@@ -1,7 +1,7 @@
 //! What an interrupted `hone learn --history` has learned so far. It goes on from there.
 
 use crate::adapters::team::TeamFiles;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use models::file::write_atomic;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -74,7 +74,22 @@ impl HistoryFiles {
             .with_context(|| format!("{}: cannot be written", file.display()))
     }
 
-    /// Removes everything. A run that goes on finds that out at its end, and adopts nothing.
+    /// # Errors
+    /// The run that began is not wanted any more, because something was forgotten since. What it
+    /// has written in the meantime is removed.
+    pub fn check_wanted(&self) -> Result<()> {
+        if self.begun_file().exists() {
+            return Ok(());
+        }
+        self.remove()?;
+        bail!(
+            "something was forgotten in the meantime, so nothing is adopted; the same command \
+             begins anew"
+        )
+    }
+
+    /// Removes everything. A run that goes on finds that out before its next round, and adopts
+    /// nothing.
     pub fn remove(&self) -> Result<()> {
         match std::fs::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -107,8 +122,13 @@ mod tests {
         assert!(!files.path("shared.core").exists(), "it learned from other commits");
         std::fs::write(files.begun_file(), "{\"format\": 99}").unwrap();
         assert_eq!(files.head(&source(Some("ada"))), None);
+        files.check_wanted().unwrap();
         files.remove().unwrap();
         files.remove().unwrap();
+        // A run that goes on writes into the folder again.
+        std::fs::create_dir(files.path("")).unwrap();
+        std::fs::write(files.path("shared.core"), "what it learned").unwrap();
+        assert!(files.check_wanted().unwrap_err().to_string().contains("forgotten"));
         assert!(!folder.path().join("history").exists());
     }
 }

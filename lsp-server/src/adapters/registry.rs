@@ -81,6 +81,22 @@ pub struct Candidate {
     pub optimizer: Option<PathBuf>,
 }
 
+/// The file of a registered adapter.
+pub fn adapter_file(folder: &Path, version: AdapterVersion) -> PathBuf {
+    folder.join(format!("v{version:04}.gguf"))
+}
+
+impl Candidate {
+    /// Takes another number if its own was given to another adapter since. The caller must hold the
+    /// lock that keeps others from taking the same number.
+    pub fn take_number(&mut self, registry: &Registry) {
+        if registry.entry(self.entry.version).is_some() {
+            self.entry.version = registry.next_version();
+            self.entry.report.candidate = self.entry.version;
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct Registry {
     folder: PathBuf,
@@ -139,8 +155,9 @@ impl Registry {
         self.index.serve(parent);
     }
 
-    /// Ends the trial, because the engine cannot load its candidate.
-    pub fn fall_back_from_trial(&mut self) {
+    /// Learning goes on from the adapter that serves, because the engine cannot load the head. The
+    /// trial ends if there is one, whose candidate the head is.
+    pub fn fall_back_from_head(&mut self) {
         (self.index.head, self.index.trial) = (None, None);
     }
 
@@ -232,7 +249,7 @@ impl Registry {
     }
 
     pub fn adapter_file(&self, version: AdapterVersion) -> PathBuf {
-        self.folder.join(format!("v{version:04}.gguf"))
+        adapter_file(&self.folder, version)
     }
 
     pub fn optimizer_file(&self, version: AdapterVersion) -> PathBuf {

@@ -34,6 +34,9 @@ pub struct Ledger {
     pub contributions: Vec<Contributed>,
     /// What became of the last version that was received.
     pub received: Option<Received>,
+    /// The address of the team whose shared part is here.
+    #[serde(default)]
+    pub team: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -52,6 +55,9 @@ pub struct Contributed {
     /// Something that it learned from was forgotten since.
     #[serde(default)]
     pub forgotten: bool,
+    /// It was sent to another team than the one that this machine is in now.
+    #[serde(default)]
+    pub elsewhere: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -111,10 +117,44 @@ impl TeamFiles {
             .with_context(|| format!("{}: cannot be made", self.folder.display()))
     }
 
-    /// The shared part that was received last; version 0 before the first.
-    pub fn core(&self, frame: &Frame) -> Result<Core> {
+    /// The shared part that was received last; version 0 before the first. A file that cannot be
+    /// used, as one for another base model, counts as none: the next round brings the whole.
+    pub fn core(&self, frame: &Frame) -> Core {
         let path = self.core_file();
-        if path.exists() { Core::read(frame, &path) } else { Ok(Core::zero(frame)) }
+        if !path.exists() {
+            return Core::zero(frame);
+        }
+        Core::read(frame, &path).unwrap_or_else(|error| {
+            tracing::warn!("{error:#}; the team's next round brings it again");
+            Core::zero(frame)
+        })
+    }
+
+    /// Makes these the files of the team at this address. What another team has sent goes. That
+    /// something was sent to it stays in the ledger, because the privacy that it spent adds up.
+    pub fn follow_team(&self, address: &str) -> Result<()> {
+        let mut ledger = self.ledger()?;
+        if ledger.team.as_deref() == Some(address) {
+            return Ok(());
+        }
+        // Without an address the files are older than it, and are those of this team.
+        if ledger.team.is_some() {
+            self.remove(&self.core_file())?;
+            self.remove(&self.left_file())?;
+            ledger.contributions.iter_mut().for_each(|made| made.elsewhere = true);
+            ledger.received = None;
+        }
+        ledger.team = Some(address.to_owned());
+        self.write_ledger(&ledger)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("{}: cannot be removed", path.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn write_core(&self, frame: &Frame, core: &Core) -> Result<()> {
@@ -171,7 +211,15 @@ impl TeamFiles {
     /// What contributions have learned from these offers, in a sentence for the user; `None` if
     /// none has. `everything` stands for all offers there ever were.
     pub fn note(&self, offers: &HashSet<OfferId>, everything: bool) -> Option<String> {
-        let ledger = self.ledger().ok()?;
+        let ledger = match self.ledger() {
+            Ok(ledger) => ledger,
+            Err(error) => {
+                return Some(format!(
+                    "it is not known whether a contribution to the team's adapter learned from \
+                     it ({error:#})"
+                ));
+            }
+        };
         let count =
             ledger.contributions.iter().filter(|made| everything || made.saw(offers)).count();
         let first =
@@ -186,23 +234,19 @@ impl TeamFiles {
     }
 
     /// Drops what is left to send, and which offers contributions learned from, if they learned
-    /// from any of these.
+    /// from any of these. A ledger that cannot be read does not prevent forgetting: nothing is
+    /// contributed until it is put right.
     pub fn forget(&self, offers: &HashSet<OfferId>, everything: bool) -> Result<()> {
         if !self.ledger_file().exists() {
             return Ok(());
         }
-        let mut ledger = self.ledger()?;
+        let Ok(mut ledger) = self.ledger() else { return self.remove(&self.left_file()) };
         let mut any = false;
         for made in ledger.contributions.iter_mut().filter(|made| everything || made.saw(offers)) {
             (made.offers, made.forgotten, any) = (vec![], true, true);
         }
         if any {
-            match std::fs::remove_file(self.left_file()) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(error).with_context(|| self.left_file().display().to_string());
-                }
-                _ => {}
-            }
+            self.remove(&self.left_file())?;
             self.write_ledger(&ledger)?;
         }
         Ok(())
@@ -210,11 +254,20 @@ impl TeamFiles {
 }
 
 impl Ledger {
-    /// The offers that contributions to versions before this one learned from. A contribution to
-    /// this version itself has led to nothing, so its round may be repeated.
-    pub fn taken_up(&self, version: u64) -> HashSet<OfferId> {
-        let made = self.contributions.iter().filter(|made| made.version < version);
-        made.flat_map(|made| made.offers.iter().cloned()).collect()
+    /// The offers that contributions to this team have learned from.
+    pub fn taken_up(&self) -> HashSet<OfferId> {
+        self.to_this_team().flat_map(|made| made.offers.iter().cloned()).collect()
+    }
+
+    /// The newest version of this team's shared part that a contribution was made to. There is one
+    /// at most for each: two sums for the same version, with and without this member, would differ
+    /// by what it contributed.
+    pub fn contributed_to(&self) -> Option<u64> {
+        self.to_this_team().map(|made| made.version).max()
+    }
+
+    fn to_this_team(&self) -> impl Iterator<Item = &Contributed> {
+        self.contributions.iter().filter(|made| !made.elsewhere)
     }
 
     /// How many contributions were ever made.
@@ -252,7 +305,7 @@ mod tests {
 
     fn made(version: u64, offers: &[&str]) -> Contributed {
         let offers = offers.iter().map(|offer| (*offer).into()).collect();
-        Contributed { at_ms: 5, version, offers, forgotten: false }
+        Contributed { at_ms: 5, version, offers, forgotten: false, elsewhere: false }
     }
 
     #[test]
@@ -287,8 +340,40 @@ mod tests {
         ledger.add(made(0, &["o1", "o2"]), 0.0, None);
         ledger.add(made(1, &["o3"]), 0.0, None);
         let offers = |names: &[&str]| names.iter().map(|name| (*name).into()).collect();
-        assert_eq!(ledger.taken_up(1), offers(&["o1", "o2"]));
-        assert_eq!(ledger.taken_up(2), offers(&["o1", "o2", "o3"]));
+        assert_eq!(ledger.taken_up(), offers(&["o1", "o2", "o3"]));
+        assert_eq!(ledger.contributed_to(), Some(1));
+    }
+
+    #[test]
+    fn another_team_begins_anew_and_what_was_sent_stays_counted() {
+        let (_home, files) = files();
+        let mut ledger = files.ledger().unwrap();
+        ledger.add(made(4, &["o1"]), 2.0, Some(0.5));
+        files.write_ledger(&ledger).unwrap();
+        files.follow_team("here:1").unwrap();
+        assert_eq!(files.ledger().unwrap().contributed_to(), Some(4), "it was this team's");
+        files.write_left(&[0.5]).unwrap();
+        std::fs::write(files.core_file(), "of the first team").unwrap();
+        files.follow_team("here:1").unwrap();
+        assert!(files.core_file().exists() && files.left_file().exists());
+        files.follow_team("there:1").unwrap();
+        assert!(!files.core_file().exists() && !files.left_file().exists());
+        let ledger = files.ledger().unwrap();
+        assert_eq!((ledger.contributed_to(), ledger.taken_up().len()), (None, 0));
+        assert_eq!((ledger.count(), ledger.epsilon), (1, Some(0.5)));
+        let offers = ["o1".into()].into_iter().collect();
+        assert!(files.note(&offers, false).is_some(), "it learned from it all the same");
+    }
+
+    #[test]
+    fn forgetting_goes_on_without_a_ledger_that_can_be_read() {
+        let (_home, files) = files();
+        files.write_left(&[0.5]).unwrap();
+        std::fs::write(files.ledger_file(), "{").unwrap();
+        files.forget(&HashSet::new(), true).unwrap();
+        assert!(!files.left_file().exists());
+        let note = files.note(&HashSet::new(), true).unwrap();
+        assert!(note.contains("not known") && note.contains("ledger.json"), "{note}");
     }
 
     #[test]

@@ -197,12 +197,13 @@ async fn usable_registry(
             }
         }
     }
-    if let Some(arms) = registry.trial() {
-        let path = registry.adapter_file(arms.candidate);
-        let kept = vec![registry.active()];
-        if let Err(error) = engine.load_adapter(arms.candidate, path.clone(), kept).await {
-            trouble = Some(format!("{}: cannot be tried: {error}", path.display()));
-            registry.fall_back_from_trial();
+    // The candidate of a trial, or what the next update starts from and is compared with.
+    let (head, active) = (registry.head(), registry.active());
+    if head != active && head > 0 {
+        let path = registry.adapter_file(head);
+        if let Err(error) = engine.load_adapter(head, path.clone(), vec![active]).await {
+            trouble = Some(format!("{}: learning does not go on from it: {error}", path.display()));
+            registry.fall_back_from_head();
         }
     }
     if let Some(trouble) = trouble {

@@ -1,5 +1,6 @@
 //! Starts an [`App`] from the files and flags: chooses the model, the engine and the clock.
 
+use crate::adapters::registry::adapter_file;
 use crate::app::App;
 use crate::config::{Config, place};
 use crate::learning::LearnNow;
@@ -13,7 +14,7 @@ use engine::EngineError;
 use engine::cached::CachedEngine;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
-use engine::unloading::UnloadingEngine;
+use engine::unloading::{AdapterFiles, UnloadingEngine};
 use engine::worker::{EngineHandle, UnloadRule};
 use feedback::clock::{Clock, ManualClock, SystemClock};
 use feedback::log::EventLog;
@@ -162,8 +163,10 @@ impl Prepared {
         let load = move || LlamaEngine::load(&llama);
         let engine = tokio::task::block_in_place(|| match options.prompt_cache.clone() {
             None => {
-                let residence = unload.residence.clone();
-                EngineHandle::start(move || UnloadingEngine::new(load, residence), on_busy, unload)
+                let (residence, folder) = (unload.residence.clone(), home.adapters());
+                let files: AdapterFiles = Box::new(move |version| adapter_file(&folder, version));
+                let unloading = move || UnloadingEngine::new(load, files, residence);
+                EngineHandle::start(unloading, on_busy, unload)
             }
             Some(folder) => {
                 let model = model.sha256.clone();

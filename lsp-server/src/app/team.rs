@@ -5,17 +5,16 @@ use crate::adapters::registry::{Candidate, Entry, Registry, TEAM_JOB};
 use crate::adapters::team::{Contributed, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
 use crate::config::TeamConfig;
-use crate::learning::contribution::{EPISODES_MAX, Learned, Request};
+use crate::learning::contribution::{EPISODES_MAX, Request};
 use crate::learning::trial_runner;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result, ensure};
-use feedback::event::OfferId;
 use feedback::job::UpdateReport;
 use models::adapter::LoraAdapter;
 use models::file::hex;
 use models::gguf::Gguf;
 use models::team::compose::{compose, private_part};
-use models::team::contribution::{Contribution, Limits, contribute};
+use models::team::contribution::{Contribution, Limits, contribute, normal};
 use models::team::core::Core;
 use models::team::delta;
 use models::team::frame::Frame;
@@ -97,10 +96,7 @@ impl App {
     ) -> Result<ContributionMessage> {
         let services = &self.services;
         let settings = services.settings.current().team.clone();
-        ensure!(
-            settings.address.is_some(),
-            "this machine is in no team; `hone team join` joins one"
-        );
+        let address = self.follow_team().await?;
         ensure!(
             members >= settings.minimum_members,
             "the round has {members} member(s); team.minimum_members asks for {}",
@@ -119,7 +115,12 @@ impl App {
         let ledger = tokio::task::spawn_blocking(move || files.ledger()).await??;
         let (answer, answered) = oneshot::channel();
         let requests = self.contributions.get().context("this process does not learn")?;
-        let contributed = ledger.taken_up(version);
+        ensure!(
+            ledger.contributed_to() != Some(version),
+            "version {version} has a contribution of this machine already; the next one comes with \
+             the next round"
+        );
+        let contributed = ledger.taken_up();
         let request = Request { core: core.clone(), contributed, answer };
         ensure!(requests.try_send(request).is_ok(), "another contribution is under way");
         let learned = tokio::time::timeout(CONTRIBUTION_LIMIT, answered).await;
@@ -132,14 +133,22 @@ impl App {
         };
         let (files, at_ms) = (self.team_files(), services.clock.unix_ms());
         let noise = settings.noise;
-        let made = tokio::task::spawn_blocking(move || {
-            let made = record(&files, &frame, &core, learned, limits, |ledger, offers| {
-                let version = core.version;
-                ledger.add(
-                    Contributed { at_ms, version, offers, forgotten: false },
-                    noise,
-                    epsilon,
-                );
+        // While this change lives, nothing is forgotten.
+        let change = services.adapters.change().await;
+        ensure!(
+            services.recorder.is_current(&learned.batch),
+            "a file was forgotten while the contribution was learned"
+        );
+        ensure!(
+            services.settings.current().team.address.as_deref() == Some(&*address),
+            "the team was left while the contribution was learned"
+        );
+        let made = change.blocking(move |_| {
+            let made = record(&files, &frame, &core, &learned.change, limits, |ledger| {
+                let (version, offers) = (core.version, learned.batch.offers());
+                let made =
+                    Contributed { at_ms, version, offers, forgotten: false, elsewhere: false };
+                ledger.add(made, noise, epsilon);
             })?;
             Ok::<_, anyhow::Error>(ContributionMessage {
                 format: TEAM_FORMAT,
@@ -149,17 +158,17 @@ impl App {
                 numbers: made.numbers,
             })
         });
-        let message = made.await??;
+        let (_, message) = made.await?;
+        let message = message?;
         tracing::info!("contributed to the team's adapter, version {}", message.version);
         Ok(message)
     }
 
     /// How many labels the next contribution would learn from.
     pub async fn labels_for_team(&self) -> Result<usize> {
-        let (_, core) = self.frame_and_core().await?;
         let files = self.team_files();
         let ledger = tokio::task::spawn_blocking(move || files.ledger()).await??;
-        let contributed = ledger.taken_up(core.version);
+        let contributed = ledger.taken_up();
         Ok(self.services.recorder.recent(EPISODES_MAX, &contributed).episodes.len())
     }
 
@@ -167,10 +176,7 @@ impl App {
     /// contribution, and serves once it has passed what every candidate must pass.
     pub async fn receive(&self, message: PathBuf) -> Result<Received> {
         let settings = self.services.settings.current().team.clone();
-        ensure!(
-            settings.address.is_some(),
-            "this machine is in no team; `hone team join` joins one"
-        );
+        self.follow_team().await?;
         let (frame, before) = self.frame_and_core().await?;
         let files = self.team_files();
         let at_ms = self.services.clock.unix_ms();
@@ -178,7 +184,9 @@ impl App {
             let message = read_message(&message)?;
             let core = follow(&frame, &before, &message)?;
             if core == before {
-                return Ok(None);
+                // A daemon that ended in the middle of the check has noted nothing of it.
+                let noted = files.ledger()?.received.map_or(0, |received| received.version);
+                return Ok((noted != core.version).then_some(core));
             }
             let limit = norm_limit(&settings, core.version, core.numbers().len());
             ensure!(
@@ -232,7 +240,7 @@ impl App {
         if tried.is_err() {
             let _ = std::fs::remove_file(file);
         }
-        let reason = tried?;
+        let reason = tried?.refusal;
         let outcome = match &reason {
             Some(_) => Outcome::Refused,
             None if services.settings.current().learning.trial => Outcome::Trial,
@@ -241,12 +249,16 @@ impl App {
         tracing::info!("version {version} of the team's adapter: {outcome:?}");
         let received = Received { at_ms, version, outcome, reason };
         let (files, noted) = (self.team_files(), received.clone());
-        tokio::task::spawn_blocking(move || -> Result<()> {
-            let mut ledger = files.ledger()?;
-            ledger.received = Some(noted);
-            files.write_ledger(&ledger)
-        })
-        .await??;
+        // While this change lives, nobody else changes the ledger.
+        let change = services.adapters.change().await;
+        let (_, written) = change
+            .blocking(move |_| -> Result<()> {
+                let mut ledger = files.ledger()?;
+                ledger.received = Some(noted);
+                files.write_ledger(&ledger)
+            })
+            .await?;
+        written?;
         Ok(received)
     }
 
@@ -263,6 +275,20 @@ impl App {
         Ok(())
     }
 
+    /// The address of the team, whose the files are from now on.
+    ///
+    /// # Errors
+    /// This machine is in no team.
+    async fn follow_team(&self) -> Result<String> {
+        let address = self.services.settings.current().team.address.clone();
+        let address = address.context("this machine is in no team; `hone team join` joins one")?;
+        let (files, followed) = (self.team_files(), address.clone());
+        let change = self.services.adapters.change().await;
+        let (_, done) = change.blocking(move |_| files.follow_team(&followed)).await?;
+        done?;
+        Ok(address)
+    }
+
     fn team_files(&self) -> TeamFiles {
         TeamFiles::beside(&self.paths.adapters())
     }
@@ -271,7 +297,7 @@ impl App {
         let (model, files) = (self.services.adapters.model().clone(), self.team_files());
         let read = move || {
             let frame = frame(&model)?;
-            let core = files.core(&frame)?;
+            let core = files.core(&frame);
             Ok((frame, core))
         };
         tokio::task::spawn_blocking(read).await?
@@ -294,25 +320,20 @@ fn record(
     files: &TeamFiles,
     frame: &Frame,
     core: &Core,
-    learned: Learned,
+    change: &[f32],
     limits: Limits,
-    note: impl FnOnce(&mut Ledger, Vec<OfferId>),
+    note: impl FnOnce(&mut Ledger),
 ) -> Result<Contribution> {
-    ensure!(learned.change.len() == core.numbers().len(), "the change has another size");
+    ensure!(change.len() == core.numbers().len(), "the change has another size");
+    // This generator is fit for secrets.
     let mut random = rand::rng();
-    let made = contribute(&learned.change, &files.left(frame), limits, || normal(&mut random))?;
+    let noise = || normal(|| random.random());
+    let made = contribute(change, &files.left(frame), limits, noise)?;
     let mut ledger = files.ledger()?;
-    note(&mut ledger, learned.offers);
+    note(&mut ledger);
     files.write_ledger(&ledger)?;
     files.write_left(&made.left)?;
     Ok(made)
-}
-
-/// A standard normal number (Box and Muller), of a generator that is fit for secrets.
-fn normal(random: &mut impl Rng) -> f64 {
-    // The first number is never 0, of which there is no logarithm.
-    let (one, other) = (1.0 - random.random::<f64>(), random.random::<f64>());
-    (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
 }
 
 fn read_message(path: &Path) -> Result<VersionMessage> {
@@ -340,7 +361,8 @@ fn follow(frame: &Frame, here: &Core, message: &VersionMessage) -> Result<Core> 
     );
     ensure!(
         message.version >= here.version,
-        "version {} is older than {}, which is here; the coordinator has lost versions",
+        "version {} is older than {}, which is here; the coordinator has lost versions. If the \
+         team begins anew, delete shared.core in the folder `team` of Hone's home",
         message.version,
         here.version
     );

@@ -148,6 +148,9 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     }
     if !plan {
         ForgottenList::open(home.forgotten()).add(scope)?;
+        if scope.is_by_user() {
+            remove_handed(home)?;
+        }
         OffersToForget::drop_unfinished(scope, &registry)?;
     }
     let log = SledLog::open(&home.event_log())?;
@@ -158,6 +161,17 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
         found.erase(&log)?;
     }
     Ok(result)
+}
+
+/// Removes the prompts that the last daemon handed to the learner. Any of them may quote what is to
+/// be forgotten.
+fn remove_handed(home: &Paths) -> Result<()> {
+    match std::fs::remove_dir_all(home.prompts()) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("{}: cannot be removed", home.prompts().display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What `--since` says, by a clock that shows `now`.

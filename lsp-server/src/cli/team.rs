@@ -17,7 +17,6 @@ use models::adapter::LoraAdapter;
 use models::file::hex;
 use models::gguf::Gguf;
 use models::store::Store;
-use models::team::core::Core;
 use models::team::frame::Frame;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -106,9 +105,7 @@ async fn join(home: &Paths, address: &str, certificate: Option<PathBuf>) -> Resu
         Some(path) => format!("--root-certificates {}", path.display()),
         None => "--insecure".into(),
     };
-    // Flower reports to its makers unless it is told not to.
-    say!("  FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1 \\")?;
-    say!("  flower-supernode --superlink {address} {trust}")?;
+    say!("  hone-team node --superlink {address} {trust}")?;
     Ok(())
 }
 
@@ -142,7 +139,7 @@ async fn leave(home: &Paths) -> Result<()> {
     }
     say!("left: nothing more is sent or received")?;
     say!("what serves goes on; `hone adapter use 0` serves the model alone")?;
-    say!("end flower-supernode, if it still runs")?;
+    say!("end `hone-team node`, if it still runs")?;
     Ok(())
 }
 
@@ -204,7 +201,7 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
         .verified(manifest)
         .ok()
         .and_then(|path| Frame::of(&Gguf::open(&path).ok()?, &manifest.sha256).ok());
-    let core = frame.as_ref().map(|frame| files.core(frame)).transpose()?;
+    let core = frame.as_ref().map(|frame| files.core(frame));
     let serves = serves_shared(home, &manifest.sha256);
     let labels = labels(home).await;
     if as_json {
@@ -220,6 +217,7 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
             "delta": team.delta,
             "mechanisms": ledger.mechanisms,
             "contributions": ledger.count(),
+            "contributed_to": ledger.contributed_to(),
             "labels": labels,
             "labels_min": EPISODES_MIN,
             "frame": frame.as_ref().map(|frame| hex(&frame.sha256())),
@@ -242,9 +240,8 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
         None => say!("waiting    not known, because no daemon answers; an editor starts one")?,
     }
     say!("privacy    {}", privacy(team, ledger.epsilon))?;
-    let version = core.map_or(0, |core: Core| core.version);
     match &ledger.received {
-        Some(received) => say!("received   version {version}: {}", told(received))?,
+        Some(received) => say!("received   version {}: {}", received.version, told(received))?,
         None => say!("received   nothing yet")?,
     }
     say!("serves     {}", if serves { "with the team's part" } else { "without the team's part" })?;

@@ -4,6 +4,7 @@
 use crate::adapters::registry::Registry;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result, ensure};
+use feedback::episode::Batch;
 use feedback::event::{AdapterVersion, OfferId};
 use feedback::job::{Job, Parent, Train, UpdateReport};
 use models::adapter::LoraAdapter;
@@ -28,8 +29,8 @@ pub const EPISODES_MIN: usize = 8;
 pub struct Learned {
     /// The change of every number of the shared part.
     pub change: Vec<f32>,
-    /// The offers that it learned from.
-    pub offers: Vec<OfferId>,
+    /// What it learned from.
+    pub batch: Batch,
 }
 
 /// Asks the supervisor to learn for the team.

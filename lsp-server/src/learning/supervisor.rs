@@ -42,7 +42,8 @@ const RESOURCES_INTERVAL: Duration = Duration::from_secs(10);
 /// The time between two checks whether a running update is still wanted.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The number of attempts with the same batch. Then it is set aside; its events stay in the log.
+/// The number of attempts with the same batch. Then it is set aside until another update tells
+/// whether the batch is the cause.
 const ATTEMPTS: u32 = 3;
 
 pub struct Supervisor {
@@ -52,6 +53,11 @@ pub struct Supervisor {
     preemption: Arc<LearnerPreemption>,
     child: Option<Learner>,
     failures: u32,
+    /// A batch whose updates have failed. If the next batch fails as often, the cause is none of
+    /// the two, and both wait again. If another update succeeds, it gets one more attempt.
+    suspect: Option<Batch>,
+    /// Updates in a row that were given up for lack of memory or power.
+    lacks: u32,
     /// A random number that makes the files of a job differ from those of every earlier job. The
     /// learner of a daemon that died may still write its own.
     run_id: u32,
@@ -73,9 +79,19 @@ pub enum Trigger {
 }
 
 /// The update was given up although nothing failed.
-#[derive(Debug, thiserror::Error)]
-#[error("the update was given up: {0}")]
-struct GivenUp(String);
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the update was given up: {reason}")]
+struct GivenUp {
+    reason: String,
+    /// The machine lacks what an update needs, so the next one waits.
+    lacks_resources: bool,
+}
+
+impl GivenUp {
+    fn unwanted(reason: String) -> GivenUp {
+        GivenUp { reason, lacks_resources: false }
+    }
+}
 
 impl Supervisor {
     pub fn new(
@@ -91,6 +107,8 @@ impl Supervisor {
             preemption,
             child: None,
             failures: 0,
+            suspect: None,
+            lacks: 0,
             run_id: rand::random(),
             next_job: 1,
             contributions: None,
@@ -137,6 +155,8 @@ impl Supervisor {
             let is_held_back = held_back.is_some();
             self.status.send_modify(|status| status.held_back = held_back);
             if is_held_back {
+                // The memory that a resting learner holds may be what the machine lacks.
+                self.child = None;
                 not_before = Instant::now() + RESOURCES_INTERVAL;
                 continue;
             }
@@ -159,7 +179,7 @@ impl Supervisor {
         };
         match self.update(&batch, trigger).await {
             Ok(()) => {
-                self.failures = 0;
+                (self.failures, self.lacks) = (0, 0);
                 self.remove_prompts(&batch);
                 recorder.learned(batch);
                 self.status.send_modify(|status| status.failure = None);
@@ -168,16 +188,55 @@ impl Supervisor {
                     self.services.health.clear(source);
                 }
                 self.rest(LearnerState::Idle);
-                None
+                match self.suspect.take() {
+                    Some(suspect) => self.try_once_more(suspect, trigger).await,
+                    None => None,
+                }
             }
-            Err(error) if error.is::<GivenUp>() => {
-                tracing::info!("{error}");
-                recorder.return_batch(batch);
-                self.rest(LearnerState::Idle);
-                None
-            }
-            Err(error) => Some(self.failed(batch, &error)),
+            Err(error) => match error.downcast::<GivenUp>() {
+                Ok(given_up) => self.given_up(batch, &given_up),
+                Err(error) => Some(self.failed(batch, &error)),
+            },
         }
+    }
+
+    /// Learns from a batch that failed before another update succeeded. If it fails again, it is
+    /// given up.
+    async fn try_once_more(&mut self, suspect: Batch, trigger: Trigger) -> Option<Duration> {
+        self.status.send_modify(|status| status.state = LearnerState::Training);
+        let updated = self.update(&suspect, trigger).await;
+        self.rest(LearnerState::Idle);
+        match updated {
+            Ok(()) => {
+                self.remove_prompts(&suspect);
+                self.services.recorder.learned(suspect);
+            }
+            Err(error) => match error.downcast::<GivenUp>() {
+                Ok(given_up) => {
+                    tracing::info!("{given_up}");
+                    self.suspect = Some(suspect);
+                }
+                Err(error) => {
+                    self.child = None;
+                    let count = suspect.episodes.len();
+                    tracing::warn!("{count} label(s) are given up: {error:#}");
+                }
+            },
+        }
+        None
+    }
+
+    /// Returns the batch of an update that was given up; answers how long to wait before the next.
+    fn given_up(&mut self, batch: Batch, given_up: &GivenUp) -> Option<Duration> {
+        tracing::info!("{given_up}");
+        self.services.recorder.return_batch(batch);
+        self.rest(LearnerState::Idle);
+        if !given_up.lacks_resources {
+            return None;
+        }
+        self.child = None;
+        self.lacks = self.lacks.saturating_add(1);
+        Some(backoff(self.lacks))
     }
 
     /// Removes the prompts of a batch, which nobody needs any more.
@@ -197,11 +256,20 @@ impl Supervisor {
         self.failures += 1;
         let mut reason = format!("{error:#}");
         if self.failures.is_multiple_of(ATTEMPTS) {
-            let count = batch.episodes.len();
-            reason = format!(
-                "{reason}; {count} label(s) set aside after {ATTEMPTS} attempts, until the \
-                 daemon starts again"
-            );
+            match self.suspect.take() {
+                Some(suspect) => {
+                    self.services.recorder.return_batch(suspect);
+                    self.services.recorder.return_batch(batch);
+                }
+                None => {
+                    let count = batch.episodes.len();
+                    reason = format!(
+                        "{reason}; {count} label(s) set aside after {ATTEMPTS} attempts, until \
+                         another update succeeds or the daemon starts again"
+                    );
+                    self.suspect = Some(batch);
+                }
+            }
         } else {
             self.services.recorder.return_batch(batch);
         }
@@ -209,8 +277,7 @@ impl Supervisor {
         self.services.health.report(Source::Learner, reason.clone());
         self.status.send_modify(|status| status.failure = Some(reason));
         self.rest(LearnerState::Backoff);
-        let doublings = (self.failures - 1).min(16);
-        FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
+        backoff(self.failures)
     }
 
     fn rest(&self, state: LearnerState) {
@@ -236,24 +303,27 @@ impl Supervisor {
         job: &Job,
         batch: &Batch,
         trigger: Trigger,
-    ) -> Option<String> {
+    ) -> Option<GivenUp> {
         let services = &self.services;
         let settings = services.settings.current();
         let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
         if !services.recorder.is_current(batch) {
-            return Some("a file was forgotten".into());
+            return Some(GivenUp::unwanted("a file was forgotten".into()));
         }
         let head = services.adapters.serving().head();
         if head != parent {
-            return Some(format!("learning goes on from v{head}and not from v{parent}"));
+            return Some(GivenUp::unwanted(format!(
+                "learning goes on from v{head} and not from v{parent}"
+            )));
         }
         if self.was_learning && !settings.learning.enabled {
-            return Some("learning was paused".into());
+            return Some(GivenUp::unwanted("learning was paused".into()));
         }
         if trigger == Trigger::Now {
             return None;
         }
-        resources().await?.reason_to_stop(&settings.learning)
+        let reason = resources().await?.reason_to_stop(&settings.learning)?;
+        Some(GivenUp { reason, lacks_resources: true })
     }
 
     /// Runs one update, from the batch to the served adapter.
@@ -331,7 +401,8 @@ impl Supervisor {
                 LearnerLine::Cancelled { job: id } if id == job.id => {
                     learner.rest();
                     self.child = Some(learner);
-                    return Err(GivenUp(given_up.unwrap_or_default()).into());
+                    let cancelled = || GivenUp::unwanted("the learner cancelled it".into());
+                    return Err(given_up.unwrap_or_else(cancelled).into());
                 }
                 // It is about an earlier job, which this daemon has already given up.
                 LearnerLine::Done(_)
@@ -344,7 +415,7 @@ impl Supervisor {
         Ok(report)
     }
 
-    async fn until_unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> String {
+    async fn until_unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> GivenUp {
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
             if let Some(reason) = self.reason_to_give_up(job, batch, trigger).await {
@@ -405,9 +476,9 @@ impl Supervisor {
         self.promote(Candidate { entry, adapter: path, optimizer }, batch).await
     }
 
-    async fn promote(&self, candidate: Candidate, batch: &Batch) -> Result<()> {
+    async fn promote(&self, mut candidate: Candidate, batch: &Batch) -> Result<()> {
         let entry = &candidate.entry;
-        let (version, parent, took_ms) = (entry.version, entry.parent, entry.report.total_ms);
+        let (parent, took_ms) = (entry.parent, entry.report.total_ms);
         let services = &self.services;
         let still_wanted = |registry: &Registry| {
             ensure!(
@@ -423,24 +494,33 @@ impl Supervisor {
             );
             Ok(())
         };
-        let mut outcome = "serves";
-        if services.settings.current().learning.trial {
-            outcome = match trial_runner::try_candidate(services, candidate, still_wanted).await? {
+        let (version, outcome) = if services.settings.current().learning.trial {
+            let tried = trial_runner::try_candidate(services, candidate, still_wanted).await?;
+            let outcome = match tried.refusal {
                 None => "is on trial",
                 Some(reason) => {
-                    tracing::warn!("adapter v{version} is not tried: {reason}");
+                    tracing::warn!("adapter v{} is not tried: {reason}", tried.version);
                     "is given up"
                 }
             };
+            (tried.version, outcome)
         } else {
             let change = services.adapters.change().await;
             still_wanted(change.registry())?;
-            let file = candidate.adapter.clone();
+            candidate.take_number(change.registry());
+            let (version, file) = (candidate.entry.version, candidate.adapter.clone());
             change.swap(version, file, move |registry| registry.promote(&candidate)).await?;
-        }
+            (version, "serves")
+        };
         tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
         Ok(())
     }
+}
+
+/// How long to wait after so many attempts in a row that came to nothing.
+fn backoff(attempts: u32) -> Duration {
+    let doublings = attempts.saturating_sub(1).min(16);
+    FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
 }
 
 fn describe(progress: &JobProgress) -> String {

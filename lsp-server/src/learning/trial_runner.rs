@@ -6,7 +6,7 @@ use crate::services::Services;
 use crate::services::health::Source;
 use anyhow::Result;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
-use feedback::event::EventKind;
+use feedback::event::{AdapterVersion, EventKind};
 use policy::references::Reference;
 use policy::trial::{Arms, End, Verdict};
 use std::sync::Weak;
@@ -35,15 +35,23 @@ pub async fn run(services: Weak<Services>) {
     }
 }
 
+/// A candidate that was registered.
+#[derive(Debug)]
+pub struct Tried {
+    pub version: AdapterVersion,
+    /// Why the holdout check refused it, if it did.
+    pub refusal: Option<String>,
+}
+
 /// Starts a trial of a candidate, unless the holdout check refuses it. The reason of a refusal is
-/// registered with the candidate; the answer is that reason. Without trials the candidate serves
-/// once it has passed the check.
+/// registered with the candidate. Without trials the candidate serves once it has passed the check.
 pub async fn try_candidate(
     services: &Services,
     mut candidate: Candidate,
     still_wanted: impl FnOnce(&Registry) -> Result<()>,
-) -> Result<Option<String>> {
+) -> Result<Tried> {
     let change = services.adapters.change().await;
+    candidate.take_number(change.registry());
     let (version, kl) = (candidate.entry.version, candidate.entry.report.kl_base);
     change.load(version, candidate.adapter.clone()).await?;
     let own = services.recorder.learned_state(|state| state.references.held_out());
@@ -64,7 +72,7 @@ pub async fn try_candidate(
             change.swap(version, file, move |registry| registry.promote(&candidate)).await?;
         }
     }
-    Ok(refusal)
+    Ok(Tried { version, refusal })
 }
 
 /// Ends the trial if there is enough evidence.

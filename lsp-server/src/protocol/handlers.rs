@@ -409,8 +409,12 @@ impl Backend {
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
         let scope = Scope::File { names: forget_scope::names_of(params.uri.as_str()) };
-        let forgotten = self.app.forget(scope).await;
-        forgotten.map_err(|error| failed(format!("{error:#}")))
+        // A client that cancels, or ends, must not break it off halfway.
+        let app = self.app.clone();
+        let forgotten = tokio::spawn(async move { app.forget(scope).await }).await;
+        forgotten
+            .map_err(|error| failed(format!("forgetting broke off: {error}")))?
+            .map_err(|error| failed(format!("{error:#}")))
     }
 
     async fn status(&self) -> Result<status::Status> {

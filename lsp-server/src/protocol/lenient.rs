@@ -40,7 +40,7 @@ fn readable(request: Request) -> Request {
     }
     let (method, id, params) = request.into_parts();
     let mut params = params.unwrap_or_default();
-    normalise(&mut params);
+    normalise(&mut params, id.is_none());
     match id {
         Some(id) => Request::build(method).params(params).id(id).finish(),
         None => match problem(&method, &params) {
@@ -51,12 +51,13 @@ fn readable(request: Request) -> Request {
 }
 
 /// Gives every address its normal form, so that a document has one name however it is written, and
-/// every document what it can do without.
-fn normalise(value: &mut Value) {
+/// every document of a notification what it can do without. A request may leave a version out to
+/// say that it names none.
+fn normalise(value: &mut Value, notifies: bool) {
     match value {
-        Value::Array(values) => values.iter_mut().for_each(normalise),
+        Value::Array(values) => values.iter_mut().for_each(|value| normalise(value, notifies)),
         Value::Object(fields) => {
-            if fields.contains_key("uri") {
+            if notifies && fields.contains_key("uri") {
                 complete(fields);
             }
             UNUSED.iter().for_each(|unused| drop(fields.remove(*unused)));
@@ -65,7 +66,7 @@ fn normalise(value: &mut Value) {
                     Value::String(text) if ADDRESSES.contains(&name.as_str()) => {
                         *text = addresses::normal(text);
                     }
-                    Value::Array(_) | Value::Object(_) => normalise(value),
+                    Value::Array(_) | Value::Object(_) => normalise(value, notifies),
                     _ => {}
                 }
             }
@@ -177,5 +178,9 @@ mod tests {
         let request = Request::build("hone/status").params(json!({"uri": "[a]"})).id(7).finish();
         assert_eq!(readable(request).id(), Some(&7.into()));
         assert_eq!(read("$/setTrace", json!({"value": "off"})).0, "$/setTrace");
+        // A request that names no version asks about the document as it is.
+        let about = json!({"textDocument": {"uri": "x:a"}});
+        let request = Request::build("textDocument/copilotInlineEdit").params(about.clone()).id(8);
+        assert_eq!(readable(request.finish()).params(), Some(&about));
     }
 }

@@ -111,7 +111,7 @@ impl Session {
         self.services.activity.touch();
         let now_ms = self.services.clock.elapsed_ms();
         let mut state = self.state.lock();
-        state.abort_current();
+        state.abort_current_in(uri);
         state.last_edit_ms = Some(now_ms);
         state.debounce.key(now_ms);
         let was = state.documents.get(uri).map(|document| document.text.clone());

@@ -300,9 +300,9 @@ impl Session {
                     // not choose, so what is written instead says nothing about that prompt.
                     if entry_chars == 0 {
                         survival.not_taken(id, uri, start, &typed, healing, now_ms);
-                    }
-                    if let Some(edit) = edit {
-                        survival.edit_newest(edit, now_ms);
+                        if let Some(edit) = edit {
+                            survival.edit_newest(edit, now_ms);
+                        }
                     }
                 }
                 Outcome::PartlyAccepted { .. }
@@ -394,7 +394,6 @@ impl Session {
     /// What is on screen stays, and can be accepted. A copy is not offered again: it may be of what
     /// is to be forgotten.
     pub fn forget(&self) {
-        self.search.forget();
         let mut state = self.state.lock();
         state.next_edits.forget();
         state.prompts = PromptBuilder::default();
@@ -402,6 +401,9 @@ impl Session {
         let copied = state.copied.take();
         state.forgotten.extend(copied);
         state.forgets += 1;
+        drop(state);
+        // The finder comes last, because a search that is under way tells it of the queued edits.
+        self.search.forget();
     }
 
     /// Stops watching what becomes of these offers in the document. One that is on screen can still
@@ -452,8 +454,8 @@ fn suggestion(
     context: &CursorContext,
 ) -> Suggestion {
     let marks = replaced_suffix(&text, &context.around);
-    tracker.replaces(&id, marks);
     let (position, entry) = (context.position, context.entry.clone());
+    tracker.told(&id, marks, entry.as_ref().map_or("", |entry| &entry.typed));
     Suggestion { id, position, replaces: marks.len() as u32, text, entry }
 }
 

@@ -269,6 +269,8 @@ struct LiveOffer {
 struct Place {
     context: CursorContext,
     live: LiveOffer,
+    /// How often the session had forgotten when the request came.
+    forgets: u64,
 }
 
 impl Session {
@@ -294,7 +296,10 @@ impl Session {
         };
         let around = self.look_around(uri, position, &config);
         let state = &mut *self.state.lock();
-        let pending = self.prepare(state, place.context, choice, &place.live, &config, &around)?;
+        let mut pending =
+            self.prepare(state, place.context, choice, &place.live, &config, &around)?;
+        // What was found for the prompt since may have been forgotten in the meantime.
+        pending.forgets = place.forgets;
         if !place.live.goes_on {
             self.supersede(state);
         }
@@ -331,7 +336,7 @@ impl Session {
             self.supersede(state);
             return Ok(Err(Completed::nothing(reason)));
         }
-        Ok(Ok(Place { context, live }))
+        Ok(Ok(Place { context, live, forgets: state.forgets }))
     }
 
     /// Draws what a request is decided by. The error is an answer that is nothing again.

@@ -95,7 +95,7 @@ impl Watch {
         };
         match &mut self.kind {
             Kind::Taken { .. } if arrives => self.end = after(end.max(to)),
-            Kind::Taken { .. } if from >= end && end > start => {}
+            Kind::Taken { .. } if from > end || (from == end && end > start) => {}
             Kind::Taken { .. } if to <= start => {
                 (self.start, self.end) = (after(start), after(end));
             }
@@ -259,6 +259,13 @@ impl SurvivalWatch {
         }
     }
 
+    /// The places in a document that are watched, the oldest first.
+    #[cfg(test)]
+    pub fn places(&self, uri: &str) -> Vec<std::ops::Range<usize>> {
+        let there = self.watches.iter().filter(|watch| watch.uri == uri);
+        there.map(|watch| watch.start..watch.end).collect()
+    }
+
     /// What is found by now.
     pub fn look(&mut self, documents: &HashMap<String, Document>, now_ms: u64) -> Vec<Finding> {
         let mut findings = vec![];
@@ -383,6 +390,17 @@ mod tests {
         late.edit(13, 11, "", 20_000);
         assert_eq!(late.look(20_000), []);
         assert_eq!(late.look(30_000), kept(KeptCheck::HalfMinute, 0.0));
+    }
+
+    /// The place of what was deleted is empty, and what is written below does not go into it.
+    #[test]
+    fn what_was_deleted_is_not_found_again_in_what_is_written_below() {
+        let mut desk = taken();
+        desk.edit(9, 16, "", 20_000);
+        assert_eq!(desk.text().to_string(), "fn a() {\n}\n");
+        desk.edit(11, 0, "fn b() {\n    cell(x, z);\n}\n", 21_000);
+        desk.edit(9, 0, "    cell(x, z);\n", 22_000);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 0.0));
     }
 
     #[test]

@@ -74,6 +74,9 @@ struct Live {
     diverged: bool,
     /// The marks behind the cursor that it replaces, as the client was told last.
     replaces: String,
+    /// UTF-16 units at the beginning of the client's text that are no part of what was offered:
+    /// what was typed of an entry of the suggestion list, and the rest of that entry.
+    lead_utf16: u32,
 }
 
 /// What an edit does to an offer.
@@ -104,6 +107,7 @@ impl Live {
             taking: false,
             diverged: false,
             replaces: String::new(),
+            lead_utf16: 0,
         }
     }
 
@@ -207,8 +211,7 @@ impl Live {
     }
 
     fn progress_utf16(&self) -> u32 {
-        let offered = self.offer.text.chars().take(self.progress).skip(self.offer.entry_chars);
-        offered.map(|c| c.len_utf16() as u32).sum()
+        utf16_units(self.offer.text.chars().take(self.progress).skip(self.offer.entry_chars))
     }
 
     /// Characters of what was offered that stand in the document by now.
@@ -319,13 +322,16 @@ impl Tracker {
         Some(std::iter::once(first).chain(others).collect())
     }
 
-    /// The client was told that what remains of an offer replaces these marks behind the cursor.
-    pub fn replaces(&mut self, id: &str, marks: &str) {
+    /// The client was told that what remains of an offer replaces these marks behind the cursor,
+    /// and that its text begins with what was `typed` of an entry of the suggestion list.
+    pub fn told(&mut self, id: &str, marks: &str, typed: &str) {
         let answer = self.live.as_mut();
         let live = answer.and_then(|all| all.offers.iter_mut().find(|live| live.offer.id == id));
         if let Some(live) = live {
             debug_assert!(marks.is_ascii(), "each is counted as one character");
             live.replaces = marks.to_owned();
+            let rest = live.offer.text.chars().take(live.offer.entry_chars).skip(live.progress);
+            live.lead_utf16 = utf16_units(typed.chars()) + utf16_units(rest);
         }
     }
 
@@ -430,11 +436,16 @@ impl Tracker {
     }
 
     /// The client accepted a part of the offer: `length` UTF-16 units from the start of the text as
-    /// it was offered last.
+    /// the client was told it last.
     pub fn partly_accepted(&mut self, id: &str, length: u32) -> Vec<EventKind> {
         let Some(live) = self.turn_to(id) else { return vec![] };
-        let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(length);
+        let offered = length.saturating_sub(live.lead_utf16);
+        let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(offered);
         live.accepted_utf16 = accepted_utf16;
+        if accepted_utf16 == 0 {
+            // A part of the entry was taken, and nothing of what was offered behind it.
+            return vec![];
+        }
         vec![EventKind::PartlyAccepted { id: id.to_owned(), accepted_utf16 }]
     }
 
@@ -530,6 +541,10 @@ impl Tracker {
 
 /// All of the offer appeared at once, so no hand typed it.
 const TAKEN: Step = Step::Whole { at_once: true };
+
+fn utf16_units(text: impl Iterator<Item = char>) -> u32 {
+    text.map(|c| c.len_utf16() as u32).sum()
+}
 
 fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
     EventKind::Outcome { id: id.to_owned(), outcome, evidence }

@@ -55,5 +55,6 @@ pub async fn try_first_adapter(
     std::fs::write(&adapter, "adapter")?;
     let entry = fixtures::entry(1, models::file::sha256(&adapter)?);
     let candidate = Candidate { entry, adapter, optimizer: None };
-    trial_runner::try_candidate(&app.services, candidate, still_wanted).await
+    let tried = trial_runner::try_candidate(&app.services, candidate, still_wanted).await?;
+    Ok(tried.refusal)
 }

@@ -57,6 +57,13 @@ pub fn contribute(
     Ok(contribution)
 }
 
+/// A standard normal number (Box and Muller) of two uniform ones, which are at least 0 and below 1.
+pub fn normal(mut uniform: impl FnMut() -> f64) -> f64 {
+    // The first number is never 0, of which there is no logarithm.
+    let (one, other) = (1.0 - uniform(), uniform());
+    (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +110,26 @@ mod tests {
         let sent = contribute(&[0.0; 3], &[0.0; 3], limits, || draws.next().unwrap()).unwrap();
         assert_eq!(sent.numbers, [328, -328, 983]);
         assert_eq!(sent.left, [0.0; 3]);
+    }
+
+    #[test]
+    fn normal_numbers_have_their_mean_their_deviation_and_their_tails() {
+        // All pairs of a grid, so that nothing is left to chance.
+        let grid: Vec<f64> = (0..500).map(|i| (f64::from(i) + 0.5) / 500.0).collect();
+        let pairs = grid.iter().flat_map(|one| grid.iter().map(move |other| [*one, *other]));
+        let drawn = pairs.map(|pair| {
+            let mut pair = pair.into_iter();
+            normal(|| pair.next().unwrap())
+        });
+        let drawn: Vec<f64> = drawn.collect();
+        let count = drawn.len() as f64;
+        let mean = drawn.iter().sum::<f64>() / count;
+        let variance = drawn.iter().map(|number| number.powi(2)).sum::<f64>() / count;
+        let beyond = drawn.iter().filter(|number| number.abs() > 1.96).count() as f64 / count;
+        assert!(mean.abs() < 1e-3, "{mean}");
+        assert!((variance - 1.0).abs() < 0.01, "{variance}");
+        assert!((beyond - 0.05).abs() < 0.002, "{beyond}");
+        assert!(normal(|| 0.0).is_finite());
     }
 
     #[test]

@@ -20,8 +20,48 @@ local PASSED_ON = {
   'why',
 }
 
---- Shows an answer of one line as a message, and a longer one in a window.
+--- Commands that take long, such as a download.
+local LONG = {
+  learn = { '--history' },
+  model = { 'add', 'pull', 'quantize' },
+}
+
+--- Does to an argument what a shell would do: `~/` begins at the home folder. `%` alone is this
+--- buffer's file.
+local function expand(argument)
+  if argument == '%' then
+    return vim.api.nvim_buf_get_name(0)
+  end
+  local is_at_home = vim.startswith(argument, '~/')
+  return is_at_home and vim.uv.os_homedir() .. argument:sub(2) or argument
+end
+
+--- Runs a command of `hone` in a terminal. There one sees how far it is, and can answer it.
+local function in_terminal(arguments)
+  local path, advice = server.find()
+  if not path then
+    error(advice, 0)
+  end
+  local command = vim.list_extend({ path }, vim.tbl_map(expand, arguments))
+  vim.cmd.new()
+  vim.fn.jobstart(command, { term = true })
+end
+
+local function takes_long(arguments)
+  local words = LONG[arguments[1]] or {}
+  return vim.iter(arguments):skip(1):any(function(argument)
+    -- An option may have its value behind a `=`.
+    return vim.list_contains(words, (argument:gsub('=.*', '')))
+  end)
+end
+
+--- Shows an answer of one line as a message, and a longer one in a window. A command that takes
+--- long gets a terminal.
 local function pass_on(arguments)
+  if takes_long(arguments) then
+    in_terminal(arguments)
+    return
+  end
   server.run(arguments, function(result)
     local lines = vim.split(vim.trim(result.stdout), '\n')
     if result.code == 0 and #lines > 1 then
@@ -32,7 +72,18 @@ local function pass_on(arguments)
   end)
 end
 
-local function forget()
+--- Forgets what the arguments name, after a question of `hone` itself.
+local function forget_named(arguments)
+  in_terminal(vim.list_extend({ 'forget' }, arguments))
+  vim.cmd.startinsert()
+end
+
+--- Forgets this buffer's file after a question, or what the arguments name.
+local function forget(arguments)
+  if #arguments > 0 then
+    forget_named(arguments)
+    return
+  end
   local file = vim.api.nvim_buf_get_name(0)
   if file == '' then
     notify.say('this buffer has no file', vim.log.levels.ERROR)
@@ -55,15 +106,22 @@ local function log()
   end)
 end
 
---- Runs a command of `hone` that takes long, in a terminal that shows how far it is.
-local function in_terminal(arguments)
-  local path, advice = server.find()
-  if not path then
-    error(advice, 0)
-  end
-  vim.cmd.new()
-  vim.fn.jobstart(vim.list_extend({ path }, arguments), { term = true })
+local function history(arguments)
+  in_terminal(vim.list_extend({ 'learn', '--history', vim.fn.getcwd() }, arguments))
 end
+
+--- Rehearses on the current folder's repository, unless the arguments name others.
+local function rehearse(arguments)
+  local names_repository = vim.iter(arguments):any(function(argument)
+    return vim.startswith(argument, '--repo')
+  end)
+  local where = names_repository and {} or { '--repo', vim.fn.getcwd() }
+  in_terminal(vim.iter({ 'rehearse', where, arguments }):flatten():totable())
+end
+
+--- Those of this Neovim's commands that take arguments. They get what follows the name.
+---@type table<string, fun(arguments: string[])>
+local with_arguments = { forget = forget, history = history, rehearse = rehearse }
 
 ---@type table<string, fun()>
 local own = {
@@ -73,18 +131,11 @@ local own = {
   enable = function()
     require('hone').enable()
   end,
-  forget = forget,
-  history = function()
-    in_terminal({ 'learn', '--history', vim.fn.getcwd() })
-  end,
   log = log,
   next = function()
     if not require('hone').next_edit() then
       notify.say('Hone does not run in this buffer', vim.log.levels.WARN)
     end
-  end,
-  rehearse = function()
-    in_terminal({ 'rehearse', '--repo', vim.fn.getcwd() })
   end,
   restart = function()
     server.stop(server.start)
@@ -102,14 +153,19 @@ local own = {
 }
 
 local function names()
-  local all = vim.list_extend(vim.tbl_keys(own), PASSED_ON)
+  local all = vim.iter({ vim.tbl_keys(own), vim.tbl_keys(with_arguments), PASSED_ON })
+  all = all:flatten():totable()
   table.sort(all)
   return all
 end
 
 local function run(arguments)
   local name = arguments[1]
-  if own[name] then
+  if with_arguments[name] then
+    with_arguments[name](vim.list_slice(arguments, 2))
+  elseif own[name] and #arguments > 1 then
+    error((':Hone %s takes no arguments'):format(name), 0)
+  elseif own[name] then
     own[name]()
   elseif vim.list_contains(PASSED_ON, name) then
     pass_on(arguments)

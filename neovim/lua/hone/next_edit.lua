@@ -6,6 +6,7 @@ local options = require('hone.options')
 local painter = require('hone.painter.next_edit')
 local places = require('hone.edit_place')
 local session = require('hone.session')
+local undo = require('hone.undo')
 local api = vim.api
 
 local M = {}
@@ -261,8 +262,7 @@ local function make(here)
   local edit = live
   drop()
   asked = asked + 1
-  -- This starts an undo step, so that one `u` takes back this edit alone.
-  vim.cmd('let &undolevels = &undolevels')
+  undo.start_step()
   places.replace(edit.buf, here, edit.new)
   edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
   ask(edit.kind)

@@ -81,12 +81,25 @@ local function cannot_serve(why)
   notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
 end
 
+--- Whether the server's end was asked for: by `:Hone stop`, by `vim.lsp.enable('hone', false)`, or
+--- by leaving Neovim. The first Neovims that the plugin supports cannot say what is enabled.
+local function is_end_wanted()
+  local is_enabled = vim.lsp.is_enabled
+  return stopping or vim.v.exiting ~= vim.NIL or (is_enabled ~= nil and not is_enabled(NAME))
+end
+
+local function start_again()
+  if not is_end_wanted() then
+    M.start()
+  end
+end
+
 local function on_exit(code)
-  if stopping or vim.v.exiting ~= vim.NIL then
+  if is_end_wanted() then
     return
   end
   if vim.uv.now() - started_at_ms >= RESTART_MIN_LIFE_MS then
-    vim.defer_fn(notify.guard(M.start), RESTART_AFTER_MS)
+    vim.defer_fn(notify.guard(start_again), RESTART_AFTER_MS)
   else
     cannot_serve(('the server keeps ending (code %d); see `:Hone log`'):format(code))
   end

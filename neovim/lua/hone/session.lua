@@ -6,6 +6,7 @@ local offers = require('hone.offer')
 local options = require('hone.options')
 local painter = require('hone.painter')
 local report = require('hone.report')
+local undo = require('hone.undo')
 local api = vim.api
 
 local M = {}
@@ -318,8 +319,8 @@ end
 local function insert(text, over)
   local row, col = unpack(api.nvim_win_get_cursor(0))
   local lines = vim.split(text, '\n', { plain = true })
-  -- This starts an undo step, so that one `u` removes what was accepted and keeps what was typed.
-  vim.cmd('let &undolevels = &undolevels')
+  -- One `u` removes what was accepted and keeps what was typed.
+  undo.start_step()
   api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, lines)
   local last = lines[#lines]
   api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #last or #last })

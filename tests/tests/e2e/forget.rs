@@ -21,6 +21,21 @@ fn forget(home: &Home) -> Value {
     serde_json::from_str(&answer).expect("JSON")
 }
 
+/// Prompts that the last daemon handed to the learner may quote what is forgotten.
+#[test]
+fn the_prompts_of_an_ended_daemon_go_too() {
+    let home = home();
+    let editor = home.editor();
+    accept_one(&editor, "secret.rs", CANARY);
+    drop(editor);
+    home.output(&["stop"]);
+    let prompts = home.path().join("prompts");
+    std::fs::create_dir_all(&prompts).unwrap();
+    std::fs::write(prompts.join("left"), "numbers").unwrap();
+    home.output(&["forget", "--since", "1h", "--yes"]);
+    assert!(!prompts.exists());
+}
+
 fn waiting(home: &Home) -> Value {
     home.status()["learner"]["waiting"].clone()
 }

@@ -186,7 +186,7 @@ fn labels_set_aside_wait_again_after_a_restart() {
     assert!(editor.learn().unwrap().started);
     let set_aside = |status: Value| {
         status["last_error"].as_str().is_some_and(|error| {
-            error.contains("1 label(s) set aside after 3 attempts, until the daemon starts again")
+            error.contains("1 label(s) set aside after 3 attempts, until another update")
         })
     };
     eventually("the third attempt fails", || set_aside(learner_status(&editor)));
@@ -253,7 +253,7 @@ fn soak_no_fault_of_the_learner_costs_a_completion() {
             Some(fault) => fault,
             None => draws.pick(&faults),
         };
-        // A batch that has failed three times is set aside until a restart, so another label is
+        // A batch that has failed three times is set aside, so another label is
         // needed.
         if learner_status(&editor)["waiting"] == 0 {
             let mut week = Buffer::open(&editor, &format!("{round}.rs"), WEEK);

@@ -5,9 +5,9 @@ use feedback::event::AdapterVersion;
 use models::file::sha256;
 use rehearsal::client::Client;
 use tests::adapters::write_adapter_of;
-use tests::buffer::{Buffer, WEEK};
+use tests::buffer::{Buffer, WEEK, accept_one};
 use tests::processes::resident_mb;
-use tests::{Home, Model, QUICK, eventually};
+use tests::{Home, Model, QUICK, eventually, learn};
 
 /// The most memory that the daemon may hold without a model, in MiB.
 const IDLE_MB: f64 = 60.0;
@@ -19,6 +19,7 @@ const NOISE: f32 = 500.0;
 fn complete(home: &Home, editor: &Client, name: &str) -> (AdapterVersion, f32) {
     Buffer::open(editor, name, WEEK).complete();
     let newest = home.completions().pop().expect("it is recorded");
+    assert!(newest.path.ends_with(name), "{name} is not answered");
     (newest.adapter, newest.tokens[0].logprob)
 }
 
@@ -43,6 +44,18 @@ fn an_idle_daemon_holds_no_model_and_the_next_key_has_the_adapter_again() {
     assert_eq!(version, 1);
     assert!((again - by_the_adapter).abs() < tests::NOISE, "{again} was {by_the_adapter}");
     assert_eq!(home.daemon_pid(), Some(pid), "the daemon did not start anew");
+}
+
+/// A learned adapter is loaded from a temporary file, which goes when it is registered.
+#[test]
+fn an_adapter_that_this_daemon_learned_serves_again_with_the_next_key() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}model.idle_unload_s = 1\n"));
+    let editor = home.editor();
+    accept_one(&editor, "week.rs", WEEK);
+    learn(&editor);
+    assert_eq!(complete(&home, &editor, "a.rs").0, 1);
+    eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
+    assert_eq!(complete(&home, &editor, "b.rs").0, 1);
 }
 
 /// A key that comes before the model is there again is told so, and not that the model is slow.

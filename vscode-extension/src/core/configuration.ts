@@ -11,6 +11,16 @@ export interface ServerChange {
     value?: unknown;
 }
 
+/** What came of sending the settings. */
+export interface Sent {
+    /** Whether the server needs a restart for them. */
+    needsRestart: boolean;
+    /** What the server says of each value that it does not take. */
+    refusals: string[];
+    /** What the next call has to know as what was set before. */
+    values: Values;
+}
+
 /**
  * What has to change in config.toml. A value that the user has set in the editor wins over the
  * file. A key that is not set in the editor belongs to the file alone. A key that was set in the
@@ -21,32 +31,52 @@ export function changes(set: Values, before: Values, file: unknown): ServerChang
         ([key, value]) => !isSame(valueOf(file, key), value),
     );
     const removed = Object.keys(before).filter((key) => !(key in set));
-    return [...changed.map(([key, value]) => ({ key, value })), ...removed.map((key) => ({ key }))];
+    return [...changed.map(([key, value]) => change(key, value)), ...removed.map(defaultOf)];
+}
+
+/** `null` is the editor's word for a setting without a value, and the server has none for it. */
+function change(key: string, value: unknown): ServerChange {
+    return value === null ? defaultOf(key) : { key, value };
+}
+
+function defaultOf(key: string): ServerChange {
+    return { key };
 }
 
 /** Runs `hone` with these arguments, and returns what it prints. */
 type Ask = (args: readonly string[]) => Promise<string>;
 
 /**
- * Brings config.toml up to date with what is set in the editor. Returns whether the server needs a
- * restart for it.
+ * Brings config.toml up to date with what is set in the editor. A value that the server refuses
+ * does not keep the others from it.
  */
-export async function send(ask: Ask, set: Values, before: Values): Promise<boolean> {
-    if (Object.keys({ ...set, ...before }).length === 0) return false;
+export async function send(ask: Ask, set: Values, before: Values): Promise<Sent> {
+    const sent = { needsRestart: false, refusals: [] as string[], values: { ...set } };
+    if (Object.keys({ ...set, ...before }).length === 0) return sent;
     // Settings with an old name may be among those that only experiments need.
     const file: unknown = JSON.parse(await ask(['config', 'get', '--all', '--json']));
-    let needsRestart = false;
     for (const { key, value } of changes(set, before, file)) {
-        const text = value === undefined ? [] : [JSON.stringify(value)];
-        const answer = JSON.parse(await ask(['config', 'set', key, ...text, '--json']));
-        needsRestart ||= (answer as { restart: boolean }).restart;
+        try {
+            const answer = JSON.parse(await ask(['config', 'set', key, ...words(value), '--json']));
+            sent.needsRestart ||= (answer as { restart: boolean }).restart;
+        } catch (error) {
+            sent.refusals.push((error as Error).message);
+            // A default that was not taken has to be sent again.
+            if (!(key in set)) sent.values[key] = before[key];
+        }
     }
-    return needsRestart;
+    return sent;
 }
 
-/** Lists are compared by their elements. */
+/** The value as `hone config set` reads it: a text as it is, and everything else as JSON. */
+function words(value: unknown): string[] {
+    if (value === undefined) return [];
+    return [typeof value === 'string' ? value : JSON.stringify(value)];
+}
+
+/** Lists are compared by their elements. A setting without a value may be left out or `null`. */
 function isSame(one: unknown, other: unknown): boolean {
-    return JSON.stringify(one) === JSON.stringify(other);
+    return JSON.stringify(one ?? null) === JSON.stringify(other ?? null);
 }
 
 /** Looks up a dotted key in what `hone config get --json` prints, where tables are nested. */

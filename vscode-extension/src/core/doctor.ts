@@ -41,7 +41,8 @@ const STATES = { good: 'good', note: 'warning', wrong: 'bad' } as const;
 
 /**
  * What `hone doctor` says of the program's place on PATH and of the editors that start it. Both are
- * of no use in an editor that has found and started it.
+ * of no use in an editor that has found and started it, unless something is wrong, such as a
+ * program that is missing beside it.
  */
 const OF_THE_SHELL = ['program', 'editors'];
 
@@ -112,7 +113,7 @@ function machine(report: Findings['machine']): Check[] {
         return [{ name: 'This machine', state: 'bad', detail: report.problem }];
     }
     return report.checks
-        .filter(({ name }) => !OF_THE_SHELL.includes(name))
+        .filter(({ name, state }) => state === 'wrong' || !OF_THE_SHELL.includes(name))
         .map(({ name, state, found, fix }) => ({
             name: name.charAt(0).toUpperCase() + name.slice(1),
             state: STATES[state],

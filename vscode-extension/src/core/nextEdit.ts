@@ -1,5 +1,5 @@
 // What this window knows about the next edit: where it is while the document changes, whether it
-// may still be made, and what is said of it. Nothing here knows VS Code.
+// may still be made, what is said of it, and which key goes to it. Nothing here knows VS Code.
 
 /** An edit as the server offers it. Offsets count UTF-16 units. */
 export interface NextEdit {
@@ -93,4 +93,14 @@ export function onOneLine(text: string, isBelow = false): string {
  */
 export function tabIndents(beforeCursor: string): boolean {
     return beforeCursor.trim() === '';
+}
+
+/**
+ * The key that goes to a next edit, in words. `platform` is that of the user's window, and is
+ * undefined if that is on a machine that this one does not know.
+ */
+export function keyOf(tabGoes: boolean, platform: string | undefined): string {
+    if (tabGoes) return 'Tab';
+    if (platform === undefined) return 'Alt+N, on a Mac ⌃⌥N';
+    return platform === 'darwin' ? '⌃⌥N' : 'Alt+N';
 }

@@ -1,4 +1,5 @@
-// Why a request for a completion ended as it did, as the server says it.
+// Why a request for a completion ended as it did: as the server says it, or because this editor
+// asked no server. Nothing here knows the editor.
 
 /** What the server puts beside the items of an answer, as `_hone`. */
 export interface Reason {
@@ -23,4 +24,45 @@ export function reasonOf(answer: unknown): Reason | undefined {
 /** Whether something was offered. */
 export function isOffer({ reason }: Reason): boolean {
     return OFFERS.has(reason);
+}
+
+/** What this editor's own settings say of a document as its user types. */
+export interface Switches {
+    enabled: boolean;
+    languageId: string;
+    languageOn: boolean;
+}
+
+/** Why nothing is asked as the user types. Undefined if Hone is on. */
+export function offReason({ enabled, languageId, languageOn }: Switches): Reason | undefined {
+    if (!enabled) return off('Hone is off in this editor', 'Turn On or Off');
+    if (languageOn) return undefined;
+    return off(`Hone is off for ${languageId} in this editor`, 'Turn On or Off for This Language');
+}
+
+function off(what: string, command: string): Reason {
+    return { reason: 'off_in_editor', sentence: `${what}; \`Hone: ${command}\` turns it on.` };
+}
+
+export const AFTER_NEXT_EDIT: Reason = {
+    reason: 'after_next_edit',
+    sentence: 'You have just made a next edit, and nothing is asked until you type.',
+};
+
+/** The reason of the last request, and the document that it was about. */
+export class LastReason {
+    private last: { document: string; reason: Reason | undefined } | undefined;
+
+    note(document: string, reason: Reason | undefined): void {
+        this.last = { document, reason };
+    }
+
+    /** The last request of another document says nothing about this one. */
+    of(document: string | undefined): Reason | undefined {
+        return this.last?.document === document ? this.last?.reason : undefined;
+    }
+
+    forget(): void {
+        this.last = undefined;
+    }
 }

@@ -49,11 +49,28 @@ export class Supervisor<C extends Connection> {
         await this.start();
     }
 
+    /**
+     * Starts the server again after a failure, whose reason may have passed. Earlier deaths still
+     * count, so that a server that keeps ending is not tried over and over.
+     */
+    async retry(): Promise<void> {
+        if (this.state.kind !== 'failed') return;
+        const ended = this.end();
+        this.become({ kind: 'starting' });
+        await ended;
+        if (this.current.kind === 'starting' && !this.connection) await this.start();
+    }
+
     async stop(): Promise<void> {
+        const ended = this.end();
+        this.become({ kind: 'stopped' });
+        await ended;
+    }
+
+    private async end(): Promise<void> {
         clearTimeout(this.restartTimer);
         const connection = this.connection;
         this.connection = undefined;
-        this.become({ kind: 'stopped' });
         // A connection that never came up throws, because it has nothing to end.
         await connection?.dispose().catch(() => undefined);
     }
@@ -83,7 +100,7 @@ export class Supervisor<C extends Connection> {
         if (this.connection !== connection) return;
         const problem = serverProblem(connection.initializeResult?.serverInfo, path);
         if (problem) {
-            await this.stop();
+            await this.end();
             this.fail(problem);
             return;
         }

@@ -30,7 +30,7 @@ fn until(handle: &EngineHandle, wanted: Resident) {
 fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     let unload = UnloadRule { after: Some(AFTER), ..UnloadRule::default() };
     let residence = unload.residence.clone();
-    let build = move || UnloadingEngine::new(scripted, residence);
+    let build = move || UnloadingEngine::new(scripted, Box::new(|_| PathBuf::new()), residence);
     let handle = EngineHandle::start(build, |_| (), unload).unwrap();
     assert_eq!(handle.resident(), Resident::Loaded);
     until(&handle, Resident::Unloaded);
@@ -44,7 +44,7 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
 fn what_is_unloaded_on_request_stays_so_until_the_next_request() {
     let unload = UnloadRule::default();
     let residence = unload.residence.clone();
-    let build = move || UnloadingEngine::new(scripted, residence);
+    let build = move || UnloadingEngine::new(scripted, Box::new(|_| PathBuf::new()), residence);
     let handle = EngineHandle::start(build, |_| (), unload).unwrap();
     handle.warm(prompt());
     handle.unload().unwrap();

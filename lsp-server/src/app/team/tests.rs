@@ -94,23 +94,39 @@ fn a_version_may_be_as_large_as_its_noise_and_no_larger() {
     for noise in [0.0, 2.0] {
         let team = TeamConfig { noise, minimum_members: 3, max_norm: 0.1, ..TeamConfig::default() };
         let share = noise * team.max_norm / 3f64.sqrt();
-        let mean = |random: &mut _| (0..3).map(|_| share * normal(random)).sum::<f64>() / 3.0;
-        let squares: f64 = (0..NUMBERS).map(|_| mean(&mut random).powi(2)).sum();
+        let mut noise_of_member = || share * normal(|| random.random());
+        let mut mean = || (0..3).map(|_| noise_of_member()).sum::<f64>() / 3.0;
+        let squares: f64 = (0..NUMBERS).map(|_| mean().powi(2)).sum();
         let learned = squares.sqrt() + team.max_norm;
         assert!(learned <= norm_limit(&team, 1, NUMBERS), "{noise}");
         assert!(1.1 * learned > norm_limit(&team, 1, NUMBERS), "{noise}: the limit is close");
     }
 }
 
+/// A version takes the place of the one before, and what was learned privately goes on beside it.
 #[test]
-fn the_noise_is_normal() {
-    let mut random = rand::rng();
-    let draws: Vec<f64> = (0..20_000).map(|_| normal(&mut random)).collect();
-    let mean = draws.iter().sum::<f64>() / draws.len() as f64;
-    let variance = draws.iter().map(|draw| draw.powi(2)).sum::<f64>() / draws.len() as f64;
-    assert!(mean.abs() < 0.04 && (variance - 1.0).abs() < 0.06, "{mean}, {variance}");
-    let beyond = draws.iter().filter(|draw| draw.abs() > 1.96).count() as f64;
-    assert!((beyond / draws.len() as f64 - 0.05).abs() < 0.01);
+fn the_private_part_of_the_head_stays_beside_a_new_version() {
+    let home = tempfile::tempdir().unwrap();
+    let frame = frame();
+    let (mut registry, _) = Registry::open(home.path(), &frame.base_sha256);
+    let first = candidate(&registry, &frame, &core(&frame, 1), 5).unwrap();
+    registry.promote(&first).unwrap();
+    let learned = {
+        let mut private = compose(&frame, &core(&frame, 7), None).unwrap();
+        (private.shared_rank, private.alpha) = (0, 8.0);
+        private
+    };
+    let both = compose(&frame, &core(&frame, 1), Some(&learned)).unwrap();
+    let (adapter, _) = registry.job_files("update");
+    let sha256 = both.write(&adapter).unwrap();
+    let entry = Entry { version: registry.next_version(), parent: 1, sha256, ..first.entry };
+    registry.promote(&Candidate { entry, adapter, optimizer: None }).unwrap();
+
+    let next = candidate(&registry, &frame, &core(&frame, 2), 6).unwrap();
+    let made = LoraAdapter::read(&next.adapter).unwrap();
+    assert_eq!(private_part(&made), Some(learned.clone()));
+    assert_eq!(made, compose(&frame, &core(&frame, 2), Some(&learned)).unwrap());
+    assert_eq!(next.entry.parent, 2);
 }
 
 #[test]
@@ -121,9 +137,10 @@ fn a_contribution_is_in_the_ledger_before_it_leaves_and_a_broken_one_never_is() 
     let core = core(&frame, 1);
     let limits = Limits { max_norm: 0.5, noise: 0.0 };
     let attempt = |change: Vec<f32>| {
-        let learned = Learned { change, offers: vec!["o1".into()] };
-        record(&files, &frame, &core, learned, limits, |ledger, offers| {
-            ledger.add(Contributed { at_ms: 1, version: 1, offers, forgotten: false }, 0.0, None);
+        record(&files, &frame, &core, &change, limits, |ledger| {
+            let (offers, forgotten, elsewhere) = (vec!["o1".into()], false, false);
+            let made = Contributed { at_ms: 1, version: 1, offers, forgotten, elsewhere };
+            ledger.add(made, 0.0, None);
         })
     };
     assert!(attempt(vec![f32::NAN; frame.numbers()]).is_err());

@@ -18,7 +18,7 @@ use crate::paths::{Paths, cannot_open};
 use crate::platform::files;
 use crate::platform::process::lower_thread_priority;
 use crate::workspace::Access;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use engine::EngineError;
 use engine::llama::LlamaEngine;
 use engine::worker::{EngineHandle, UnloadRule};
@@ -75,11 +75,7 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
         work.files().remove()?;
         return say!("nothing is adopted: {why}");
     }
-    ensure!(
-        work.files().head(&work.source).is_some(),
-        "something was forgotten in the meantime, so nothing is adopted; the same command begins \
-         anew"
-    );
+    work.files().check_wanted()?;
     let origin = Origin { history: learned.root.clone(), report: Box::new(learned.report) };
     let base = (model.as_path(), manifest.sha256.as_str());
     let version = adapter::adopt(home, &learned.adapter, base, origin).await?;

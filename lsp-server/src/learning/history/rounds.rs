@@ -60,10 +60,11 @@ impl HistoryLearner {
         mut progress: impl FnMut(f64),
     ) -> Result<(Core, Option<UpdateReport>)> {
         let learned = self.files.learned();
-        let mut core = learned.core(&self.frame)?;
+        let mut core = learned.core(&self.frame);
         let mut last = None;
         let rounds = texts.chunks_exact(TEXTS_OF_ROUND).skip(core.version as usize);
         for texts in rounds {
+            self.files.check_wanted()?;
             let done = core.version as f64;
             let (next, report) =
                 self.round(&core, texts, &mut |share| progress(done + share)).await?;
@@ -109,6 +110,7 @@ impl HistoryLearner {
             memory_limit_mb: self.memory_limit_mb,
         };
         let report = self.run(&job, progress).await?;
+        self.files.check_wanted()?;
         let change = read_values(&values, &report, core)?;
         let limits = Limits { max_norm: MAX_NORM, noise: 0.0 };
         let made = contribute(&change, &learned.left(&self.frame), limits, || 0.0)?;

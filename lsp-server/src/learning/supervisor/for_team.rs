@@ -50,7 +50,7 @@ impl Supervisor {
         files.give_to(&mut job, head);
         let report = self.train(&job, &batch, Trigger::Now).await?;
         let change = files.change(&report, &core)?;
-        Ok(contribution::Learned { change, offers: batch.offers() })
+        Ok(contribution::Learned { change, batch })
     }
 
     /// The job of a contribution, which still lacks the adapter that it starts from.

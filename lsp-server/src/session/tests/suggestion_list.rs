@@ -43,6 +43,24 @@ async fn nothing_is_offered_behind_an_entry_that_is_spelled_otherwise() {
     assert_eq!(completed.reason, Reason::EntrySpelledOtherwise);
 }
 
+/// An edit that rejects an offer behind an entry belongs to no other place that is watched.
+#[tokio::test]
+async fn what_rejects_an_offer_behind_an_entry_is_not_added_to_another_place() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let first = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
+    session.rejected(&first.suggestions[0].id, Outcome::RejectedEsc);
+    type_at_cursor(&session, "f");
+    let cursor = Position { line: 1, column: 5 };
+    let entry = selected("f", "find");
+    let behind = session.complete(URI, cursor, AUTOMATIC, entry).await.unwrap();
+    session.shown(&behind.suggestions[0].id);
+    let before = session.state.lock().survival.places(URI);
+    session.change(URI, 3, vec![(Some((cursor, cursor)), "o".into())]).unwrap();
+    assert_eq!(session.services.recorder.counts().rejected_edit, 1);
+    let after: Vec<_> = before.iter().map(|place| place.start..place.end + 1).collect();
+    assert_eq!(session.state.lock().survival.places(URI), after, "one letter longer");
+}
+
 /// Another entry is another text, so the first offer says nothing about it.
 #[tokio::test]
 async fn another_entry_takes_the_place_of_the_first_without_a_verdict() {

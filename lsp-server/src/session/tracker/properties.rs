@@ -158,7 +158,7 @@ impl Story {
         let events = match self.rng.random_range(0..14) {
             0 | 1 => return self.serve(),
             12 => {
-                self.tracker.replaces(&id, [")", "\")", ""][self.rng.random_range(0..3)]);
+                self.tracker.told(&id, [")", "\")", ""][self.rng.random_range(0..3)], "");
                 return;
             }
             13 => {

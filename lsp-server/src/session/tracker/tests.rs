@@ -205,6 +205,30 @@ fn a_word_taken_and_then_something_else_is_partly_accepted() {
     assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 4 }, Evidence::Document));
 }
 
+/// The client's text is `fi`, which was typed, the rest of the entry, and what is offered.
+#[test]
+fn a_part_of_an_entry_is_no_part_of_the_offer_behind_it() {
+    let behind_entry = || {
+        let mut tracker = Tracker::default();
+        let (id, text) = ("o1".into(), "ndIndex(x);".into());
+        let uri = URI.into();
+        let healing = String::new();
+        let offer = Offer { id, uri, start: 12, text, healing, entry_chars: 7 };
+        tracker.serve(vec![offer], false, 0);
+        tracker.told("o1", "", "fi");
+        tracker
+    };
+    let mut entry_alone = behind_entry();
+    assert_eq!(entry_alone.edit(URI, &insert(12, "ndIndex"), READ), vec![]);
+    assert_eq!(entry_alone.partly_accepted("o1", 9), vec![]);
+    let events = entry_alone.edit(URI, &insert(19, "!"), READ);
+    assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
+
+    let mut more = behind_entry();
+    let partial = EventKind::PartlyAccepted { id: "o1".into(), accepted_utf16: 2 };
+    assert_eq!(more.partly_accepted("o1", 11), vec![partial]);
+}
+
 /// copilot.lua says the same before a word as before the whole.
 #[test]
 fn what_a_client_is_about_to_take_is_told_by_the_change() {
@@ -299,7 +323,7 @@ fn offered_in_brackets(text: &str) -> Tracker {
     let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), text.to_owned());
     let offer = Offer { id, uri, start: 10, text, healing: String::new(), entry_chars: 0 };
     tracker.serve(vec![offer], false, 0);
-    tracker.replaces("o1", ")");
+    tracker.told("o1", ")", "");
     tracker
 }
 
@@ -376,12 +400,12 @@ fn a_bracket_closed_while_typing_along_is_replaced_too() {
     let mut tracker = offered();
     type_text(&mut tracker, "push");
     tracker.edit(URI, &insert(14, "()"), READ);
-    tracker.replaces("o1", ")");
+    tracker.told("o1", ")", "");
     let both = replace(14, 2, "");
     assert_eq!(tracker.edit(URI, &both, READ), vec![], "a backspace takes both");
     assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), "(item);".into())));
     tracker.edit(URI, &insert(14, "()"), READ);
-    tracker.replaces("o1", ")");
+    tracker.told("o1", ")", "");
     let events = tracker.edit(URI, &replace(15, 1, "item);"), READ);
     assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
 }

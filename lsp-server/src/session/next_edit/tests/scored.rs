@@ -10,7 +10,7 @@ use engine::unloading::{Residence, UnloadingEngine};
 use engine::worker::{EngineHandle, UnloadRule};
 use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::event::{AdapterVersion, NextEdit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// ln P of a text that the model likes, and of any other.
@@ -165,7 +165,7 @@ async fn a_model_that_is_not_in_memory_is_not_loaded_for_it() {
             counted.fetch_add(1, Ordering::SeqCst);
             Ok(Opinion::of("fetch").0)
         };
-        let mut engine = UnloadingEngine::new(load, residence)?;
+        let mut engine = UnloadingEngine::new(load, Box::new(|_| PathBuf::new()), residence)?;
         engine.unload();
         Ok(engine)
     };
