@@ -2,9 +2,9 @@
 
 Each member is an author of one repository. Their commits are typed into a daemon of their own by
 `hone rehearse`, which stops after every so many places. Then a round is run: a SuperLink, one
-SuperNode for each member, and the package `team`. When all rounds are done, authors who had no part
-in them type their commits with the team's adapter. Everybody's commits are typed into a daemon with
-the base model before.
+`hone-team node` for each member, and the package `team`. When all rounds are done, authors who had
+no part in them type their commits with the team's adapter. Everybody's commits are typed into a
+daemon with the base model before.
 
     python rehearse.py --hone ../target/release/hone --model MODEL.gguf --repo REPO \\
         --since 2025-06-01 --member 'Ada L' --member 'Grace H' --newcomer 'Alan T' --work FOLDER
@@ -29,7 +29,7 @@ import time
 from pathlib import Path
 
 from rehearsed import commits, table
-from tests.flower import free_port
+from tests.flower import NODE, free_port, with_team
 from tests.relay import Relay
 
 TEAM = Path(__file__).parent
@@ -92,12 +92,9 @@ class Rehearsal:
         self.relays: dict[str, Relay] = {}
         self.rounds: list[dict] = []
         self.environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            **with_team(dict(os.environ)),
             "HONE_BIN": str(arguments.hone.resolve()),
             "FLWR_HOME": str(self.work / "flower"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
 
     def run(self) -> None:
@@ -310,7 +307,7 @@ def join(work: Path, name: str) -> None:
     relay = (work / f"{name}.port").read_text()
     with open(work / f"{name}.node.log", "wb") as log:
         node = subprocess.Popen(
-            ["flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{relay}",
+            [*NODE, "--insecure", "--superlink", f"127.0.0.1:{relay}",
              "--host", "127.0.0.1", "--port", str(free_port())],
             stdout=log, stderr=log, start_new_session=True,
         )

@@ -1,16 +1,23 @@
-"""`hone-team`: what an administrator does beside `flwr run`."""
+"""`hone-team`: a member's node, and what an administrator does beside `flwr run`."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from hone_team import core, privacy
+from hone_team import core, node, privacy
 from hone_team.versions import Versions, WrongRound
 
 
 def main(arguments: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["node"]:
+        # Its options are those of Flower's SuperNode.
+        return node.main(arguments[1:])
     parser = argparse.ArgumentParser(prog="hone-team", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser(
+        "node", help="a member's SuperNode, with the options of flower-supernode"
+    )
     noise = commands.add_parser("noise", help="the team.noise for an epsilon")
     noise.add_argument("--epsilon", type=float, required=True)
     noise.add_argument("--rounds", type=int, required=True)
@@ -42,10 +49,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _show(versions: Versions) -> None:
     for number, made in enumerate(versions.rounds, start=1):
-        origin = f"{made['members']} members" if "members" in made else f"without {made['without']}"
         dropped = ", dropped since" if made.get("dropped") else ""
         norm = core.norm(versions.core(number))
-        print(f"version {number}: {origin}{dropped}, norm {norm:.3f}")
+        print(f"version {number}: {_origin(made)}{dropped}, norm {norm:.3f}")
+
+
+def _origin(made: dict) -> str:
+    """What a version was made of."""
+    if "without" in made:
+        return f"without {made['without']}"
+    if made["members"] == 0:
+        return "like the one before, as its round failed"
+    return f"{made['members']} members"
 
 
 if __name__ == "__main__":

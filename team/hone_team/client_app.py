@@ -10,9 +10,11 @@ from flwr.compat.common import recorddict_compat as compat
 from hone_team import masks, privacy, protocol
 from hone_team.guard import Own, guard_mod, members_of, pack_mod
 from hone_team.hone import Hone, HoneRefused
+from hone_team.private import failures_mod
 
 masks.install()
-app = ClientApp()
+# This mod is around all functions and all their other mods.
+app = ClientApp(mods=[failures_mod])
 _hone = Hone()
 
 
@@ -23,7 +25,13 @@ def _own() -> Own:
 
 
 def _has_enough(status: dict) -> bool:
-    """Whether a contribution finds enough labels. An older Hone does not say, and is asked."""
+    """Whether a contribution finds enough labels, and this version has none of this member yet. An
+    older Hone does not say, and is asked.
+
+    Two sums for one version that differ by one member would show its contribution."""
+    contributed_to = status.get("contributed_to")
+    if contributed_to is not None and contributed_to >= status["version"]:
+        return False
     return "labels" not in status or (status["labels"] or 0) >= status["labels_min"]
 
 
@@ -62,7 +70,8 @@ def receive(message: Message, context: Context) -> Message:
         }
     )
     # What became of it stays with the member.
-    state = ConfigRecord({"version": received["version"]})
+    contributes = _has_enough(_hone.status())
+    state = ConfigRecord({"version": received["version"], "contributes": contributes})
     return Message(RecordDict({protocol.STATE: state}), reply_to=message)
 
 

@@ -16,9 +16,13 @@ CLIPPING_MIN = 2.0**-10
 MODULUS_NARROW = 1 << 16
 MODULUS_WIDE = 1 << 32
 
-# All members share keys with all others, and two thirds of them must be there at the end.
+# All members share keys with all others.
 SHARES = 1.0
-THRESHOLD = 2 / 3
+# More than this share of the members must be there at the end.
+_THRESHOLD = (2, 3)
+
+# A shared part has at most this many numbers.
+NUMBERS_MAX = 1 << 24
 
 # Records of messages.
 ASK = "hone_ask"
@@ -48,6 +52,33 @@ def ranges(max_norm: float, members: int) -> Ranges:
     quantization = int(clipping * (1 << (STEP_BITS + 1)))
     fits = members * quantization < MODULUS_NARROW
     return Ranges(clipping, quantization, MODULUS_NARROW if fits else MODULUS_WIDE)
+
+
+def revealed_max(members: int, threshold: int) -> int:
+    """How many members' keys a coordinator can learn that tells each member something else.
+
+    A member reveals its shares of the keys of at most `members - threshold` others, and a key takes
+    `threshold` shares."""
+    return members * (members - threshold) // threshold
+
+
+def smallest_sum(members: int, threshold: int) -> int:
+    """How many contributions are in every sum that such a coordinator can learn, at least."""
+    return members - revealed_max(members, threshold)
+
+
+def is_enough(members: int, threshold: int, minimum: int) -> bool:
+    """Whether a threshold keeps every sum of this many members at the minimum or above."""
+    share, of = _THRESHOLD
+    if not share * members < of * threshold <= of * members:
+        return False
+    return smallest_sum(members, threshold) >= minimum
+
+
+def threshold(members: int, minimum: int) -> int:
+    """The smallest threshold that is enough; all members if none is."""
+    enough = (each for each in range(1, members) if is_enough(members, each, minimum))
+    return next(enough, members)
 
 
 def to_values(numbers: np.ndarray) -> np.ndarray:

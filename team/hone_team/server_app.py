@@ -1,6 +1,8 @@
 """The coordinator's side. It sees sums of contributions, never one of them."""
 
+import re
 import time
+from collections import Counter
 from dataclasses import dataclass
 from logging import INFO, WARNING
 from pathlib import Path
@@ -10,17 +12,18 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.common import FitIns, Parameters, parameters_to_ndarrays
 from flwr.common.logger import log
 from flwr.server import LegacyContext, ServerConfig
-from flwr.server.workflow import SecAggPlusWorkflow
 from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
 from flwr.serverapp import Grid, ServerApp
 
 from hone_team import masks, protocol
 from hone_team.versions import Versions, WrongRound
+from hone_team.workflow import Workflow
 
 masks.install()
 app = ServerApp()
 
 _POLL_SECONDS = 2
+_SHA256_HEX = re.compile("[0-9a-f]{64}")
 
 
 @dataclass
@@ -102,7 +105,12 @@ def main(grid: Grid, context: Context) -> None:
     for number in range(settings.rounds):
         if number > 0:
             time.sleep(settings.pause)
-        versions = run_round(grid, context, versions, settings) or versions
+        try:
+            versions = run_round(grid, context, versions, settings) or versions
+        except Exception as error:
+            # The next round may go well.
+            log(WARNING, "no round: %s", type(error).__name__, exc_info=error)
+            versions = versions or Versions.known(settings.folder)
     if versions is not None:
         bring_up_to_date(grid, ask(grid, settings), versions, settings)
 
@@ -116,29 +124,57 @@ def run_round(
         log(WARNING, "%s members, %s are the minimum; no round", len(states), settings.minimum)
         return versions
     if versions is None:
-        first = next(iter(states.values()))
-        versions = Versions(settings.folder, first["frame"], first["numbers"])
+        base = common_base(states, settings.minimum)
+        if base is None:
+            log(WARNING, "fewer than %s members have the same base model", settings.minimum)
+            return None
+        versions = Versions(settings.folder, *base)
+    end_round(versions)
     ready = bring_up_to_date(grid, states, versions, settings)
     if len(ready) < settings.minimum:
         log(WARNING, "%s members are up to date; no round", len(ready))
         return versions
     # A member who gives up in the middle of a round may end it for all, and is not asked.
-    learned = [node for node in ready if states[node].get("contributes", True)]
-    log(INFO, "%s of %s members have enough labels to contribute", len(learned), len(ready))
+    learned = [node for node, state in ready.items() if state.get("contributes", True)]
+    log(INFO, "%s of %s members have something to contribute", len(learned), len(ready))
     if len(learned) < settings.minimum:
         log(WARNING, "%s are the minimum; version %s stays", settings.minimum, versions.version)
         return versions
-    strategy = secure_sum(grid, context, learned, versions, settings)
+    try:
+        add_contributions(grid, context, learned, versions, settings)
+    finally:
+        end_round(versions)
+    return versions
+
+
+def common_base(states: dict[int, dict], minimum: int) -> tuple[str, int] | None:
+    """The base model that most members have, and how many numbers its shared part has. None if
+    fewer than the minimum have the same."""
+    bases = Counter((state["frame"], state["numbers"]) for state in states.values())
+    base, members = bases.most_common(1)[0]
+    return base if members >= minimum else None
+
+
+def end_round(versions: Versions) -> None:
+    """Takes care that a round that made no version does not stop the next ones."""
+    if versions.end_round():
+        log(WARNING, "a round made nothing; version %s is like the last one", versions.version)
+
+
+def add_contributions(
+    grid: Grid, context: Context, members: list[int], versions: Versions, settings: Settings
+) -> None:
+    """Makes the next version of what the members have learned."""
+    strategy = secure_sum(grid, context, members, versions, settings)
     if strategy.total is None or strategy.count < settings.minimum:
-        log(WARNING, "too few contributions; version %s stays", versions.version)
-        return versions
+        log(WARNING, "too few contributions")
+        return
     try:
         versions.add_round(strategy.total, strategy.count, settings.max_norm, settings.coarse)
     except WrongRound as error:
         log(WARNING, "the round is left out: %s", error)
-        return versions
+        return
     log(INFO, "version %s, of %s members", versions.version, strategy.count)
-    return versions
 
 
 def secure_sum(
@@ -158,14 +194,11 @@ def secure_sum(
         {Key.CURRENT_ROUND: version + 1}
     )
     legacy.state.array_records[MAIN_PARAMS_RECORD] = ArrayRecord()
-    ranges = protocol.ranges(settings.max_norm, len(members))
-    workflow = SecAggPlusWorkflow(
-        num_shares=protocol.SHARES,
-        reconstruction_threshold=protocol.THRESHOLD,
-        max_weight=protocol.MAX_WEIGHT,
-        clipping_range=ranges.clipping,
-        quantization_range=ranges.quantization,
-        modulus_range=ranges.modulus,
+    workflow = Workflow(
+        numbers=versions.numbers,
+        before_contributions=versions.begin_round,
+        threshold=protocol.threshold(len(members), settings.minimum),
+        ranges=protocol.ranges(settings.max_norm, len(members)),
         timeout=settings.timeout,
     )
     workflow(grid, legacy)
@@ -192,28 +225,48 @@ def ask(grid: Grid, settings: Settings) -> dict[int, dict]:
         if reply.has_error():
             log(WARNING, "a member gives no answer: %s", reply.error.reason)
             continue
-        states[reply.metadata.src_node_id] = dict(reply.content.config_records[protocol.STATE])
+        state = dict(reply.content.config_records.get(protocol.STATE, {}))
+        if is_state(state):
+            states[reply.metadata.src_node_id] = state
+        else:
+            log(WARNING, "a member's answer has another form and is left out")
     return states
+
+
+def is_state(state: dict) -> bool:
+    """Whether an answer says in the agreed form what a member has."""
+    texts = [state.get("frame"), state.get("core")]
+    counts = [state.get("version"), state.get("numbers")]
+    return (
+        all(isinstance(text, str) and _SHA256_HEX.fullmatch(text) for text in texts)
+        and all(type(count) is int for count in counts)
+        and state["version"] >= 0
+        and 0 < state["numbers"] <= protocol.NUMBERS_MAX
+        and type(state.get("contributes", True)) is bool
+    )
 
 
 def bring_up_to_date(
     grid: Grid, states: dict[int, dict], versions: Versions, settings: Settings
-) -> list[int]:
-    """Sends the newest version to those that lack it; answers who has it then."""
+) -> dict[int, dict]:
+    """Sends the newest version to those that lack it; answers the states of who has it then."""
     newest = versions.version
-    ready, messages = [], []
+    ready, messages = {}, []
     for node, state in states.items():
-        if state["frame"] != versions.frame.hex():
+        if (state["frame"], state["numbers"]) != (versions.frame.hex(), versions.numbers):
             log(WARNING, "a member has another base model and is left out")
         elif (state["version"], state["core"]) == (newest, versions.checksum(newest)):
-            ready.append(node)
+            ready[node] = state
         else:
             messages.append(version_message(node, state, versions))
     for reply in grid.send_and_receive(messages, timeout=settings.timeout) if messages else []:
         if reply.has_error():
             log(WARNING, "a member does not take version %s: %s", newest, reply.error.reason)
-        elif reply.content.config_records[protocol.STATE]["version"] == newest:
-            ready.append(reply.metadata.src_node_id)
+            continue
+        # Whether a member contributes depends on the version that it has.
+        told = dict(reply.content.config_records.get(protocol.STATE, {}))
+        if (told.get("version"), type(told.get("contributes", True))) == (newest, bool):
+            ready[reply.metadata.src_node_id] = told
     return ready
 
 

@@ -6,6 +6,7 @@
 | `core-N.bin` | the numbers of version N, little-endian 32-bit integers |
 | `delta-N.bin` | what turns version N-1 into version N |
 | `left.bin` | what rounding left out, little-endian 64-bit floats |
+| `begun` | the version for which members were asked for contributions last |
 
 `state.json` is replaced last, so that a coordinator that is stopped at any point goes on from a
 whole version. Files of a version that it does not name are written anew.
@@ -20,6 +21,7 @@ import numpy as np
 from hone_team import core
 
 _FORMAT = 1
+_BEGUN = "begun"
 
 
 class WrongRound(Exception):
@@ -68,7 +70,9 @@ class Versions:
     def add_round(self, total: np.ndarray, members: int, max_norm: float, coarse: int) -> None:
         """Makes the next version of the sum of a round's contributions."""
         limit = members * core.CONTRIBUTION_MAX
-        if total.shape != (self.numbers,) or np.abs(total).max(initial=0) > limit:
+        # The smallest integer has no absolute value among the integers.
+        size = np.abs(total.astype(np.float64)).max(initial=0)
+        if total.shape != (self.numbers,) or size > limit:
             raise WrongRound("the sum has another size, or larger numbers than contributions have")
         # Each contribution's norm is at most max_norm, and so is that of their mean. Noise for
         # differential privacy adds to it, so the members' own setting is what counts then.
@@ -78,13 +82,30 @@ class Versions:
         change, left = core.rounded(mean, self._left(), coarse)
         self._add(change, left, {"members": members})
 
+    def begin_round(self) -> None:
+        """Notes that members are asked for contributions to the newest version."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _write(self.folder / _BEGUN, str(self.version).encode())
+
+    def end_round(self) -> bool:
+        """Makes a version like the newest one if a round for that has begun and made none.
+
+        A member contributes to a version once at most. Without another version, those who have
+        contributed to a round that failed could not take part again. Whether the coordinator was
+        stopped in that round makes no difference. Answers whether it made one."""
+        begun = self.folder / _BEGUN
+        if not begun.exists() or begun.read_text() != str(self.version):
+            return False
+        self._add(np.zeros(self.numbers, dtype=np.int32), self._left(), {"members": 0})
+        return True
+
     def drop(self, version: int) -> None:
         """Makes a new version without what one round added."""
         if not 1 <= version <= self.version:
             raise WrongRound(f"there is no version {version}")
         made = self.rounds[version - 1]
-        if "members" not in made or made.get("dropped"):
-            raise WrongRound(f"version {version} was made by no round, or was dropped before")
+        if not made.get("members") or made.get("dropped"):
+            raise WrongRound(f"version {version} has no sum of a round, or was dropped before")
         change = self.core(version - 1) - self.core(version)
         made["dropped"] = True
         self._add(change, self._left(), {"without": version})

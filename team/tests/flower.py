@@ -10,6 +10,23 @@ import unittest
 from pathlib import Path
 
 
+TEAM = Path(__file__).parents[1]
+# A member's node, from this working tree.
+NODE = [sys.executable, "-m", "hone_team.admin", "node"]
+
+
+def with_team(environment: dict[str, str]) -> dict[str, str]:
+    """An environment in which Flower's programs are found, and this working tree's package is the
+    one that is installed."""
+    found = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}",
+        "PYTHONPATH": str(TEAM),
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "FLWR_DISABLE_UPDATE_CHECK": "1",
+    }
+    return {**environment, **found}
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
@@ -25,11 +42,8 @@ class FlowerTest(unittest.TestCase):
         self.folder = Path(tempfile.mkdtemp(prefix="ht"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.environment = {
-            **os.environ,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            **with_team(dict(os.environ)),
             "FLWR_HOME": str(self.folder / "flower"),
-            "FLWR_TELEMETRY_ENABLED": "0",
-            "FLWR_DISABLE_UPDATE_CHECK": "1",
         }
 
     def wait_for(self, what: str, reached) -> None:

@@ -1,7 +1,11 @@
 """Members without a network: each runs the real client app, on a Hone that a test makes up."""
 
 import copy
+import os
+import shutil
+import tempfile
 import unittest.mock
+import weakref
 from collections.abc import Callable
 
 import numpy as np
@@ -36,6 +40,7 @@ class FakeHone:
         self.core = core.checksum(bytes.fromhex(FRAME), np.zeros(NUMBERS, np.int32)).hex()
         self.asked: list[tuple[int, float | None]] = []
         self.received: list[dict] = []
+        self.contributed_to: int | None = None
 
     def status(self) -> dict:
         return {
@@ -46,6 +51,7 @@ class FakeHone:
             "core": self.core,
             "labels": self.labels,
             "labels_min": 8,
+            "contributed_to": self.contributed_to,
             "minimum_members": self.minimum,
             "max_norm": self.max_norm,
             "noise": self.noise,
@@ -56,7 +62,10 @@ class FakeHone:
     def contribute(self, members: int, epsilon: float | None) -> dict:
         if self.learned is None:
             raise HoneRefused("3 labels are too few to contribute")
+        if self.contributed_to is not None and self.contributed_to >= self.version:
+            raise HoneRefused(f"version {self.version} has a contribution already")
         self.asked.append((members, epsilon))
+        self.contributed_to = self.version
         return {
             "frame": self.frame,
             "version": self.version,
@@ -83,6 +92,8 @@ class LocalGrid:
             node: Context(1, node, {}, RecordDict(), {}) for node in self.hones
         }
         self.replies: list[Message] = []
+        self.home = tempfile.mkdtemp(prefix="ht")
+        weakref.finalize(self, shutil.rmtree, self.home)
         # Changes a message on its way, as a hostile coordinator would.
         self.tamper: Callable[[Message], None] = lambda message: None
 
@@ -96,11 +107,20 @@ class LocalGrid:
             message = copy.deepcopy(message)
             self.tamper(message)
             node = message.metadata.dst_node_id
-            with unittest.mock.patch.object(client_app, "_hone", self.hones[node]):
-                try:
-                    reply = client_app.app(message, self.contexts[node])
-                except Exception as error:
-                    reply = Message(Error(0, f"{type(error).__name__}: {error}"), reply_to=message)
-            replies.append(reply)
+            replies.append(self.answer(node, message))
         self.replies += replies
         return replies
+
+    def answer(self, node: int, message: Message) -> Message:
+        """What a member's process answers. Flower tells the coordinator the text of an error."""
+        home = unittest.mock.patch.dict(os.environ, {"FLWR_HOME": self.home})
+        with home, unittest.mock.patch.object(client_app, "_hone", self.hones[node]):
+            try:
+                return client_app.app(message, self.contexts[node])
+            except Exception as error:
+                reason = f"{type(error)}:<'{error}'>"
+                return Message(Error(0, reason), reply_to=message)
+
+    def errors(self) -> list[str]:
+        """The reasons that reached the coordinator."""
+        return [reply.error.reason for reply in self.replies if reply.has_error()]

@@ -1,9 +1,11 @@
-"""The coordinator's certificate and the members' keys, with the real Flower over loopback."""
+"""The coordinator's certificate, the members' keys and the coordinator's app, with the real Flower
+over loopback."""
 
 import datetime
 import ipaddress
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -14,7 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.flower import FlowerTest, free_port
+from tests.flower import NODE, TEAM, FlowerTest, free_port
+
 
 def pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
@@ -47,7 +50,9 @@ def certificate(
     return made.public_bytes(serialization.Encoding.PEM)
 
 
-class Certificate(FlowerTest):
+class Processes(FlowerTest):
+    """Starts Flower's programs, and ends them with the programs that they start."""
+
     def setUp(self):
         super().setUp()
         self.started: list[subprocess.Popen] = []
@@ -67,6 +72,24 @@ class Certificate(FlowerTest):
         self.started.append(process)
         return process, path
 
+    def flwr(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["flwr", *arguments], env=self.environment, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 0, f"flwr {arguments}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def connect(self, port: int, *more: str) -> None:
+        """Tells `flwr` where the SuperLink is, and waits for it."""
+        flower = self.folder / "flower"
+        flower.mkdir(exist_ok=True)
+        lines = ["[superlink]", 'default = "test"', "[superlink.test]",
+                 f'address = "127.0.0.1:{port}"', *more]
+        (flower / "config.toml").write_text("\n".join(lines))
+        self.wait_for("the SuperLink listens", lambda: self.listens(port))
+
+
+class Certificate(Processes):
     def file(self, name: str, content: bytes) -> str:
         path = self.folder / name
         path.touch(mode=0o600)
@@ -90,13 +113,6 @@ class Certificate(FlowerTest):
         )
         return self.file(name, private), self.file(f"{name}.pub", public)
 
-    def flwr(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["flwr", *arguments], env=self.environment, capture_output=True, text=True, check=False
-        )
-        self.assertEqual(done.returncode, 0, f"flwr {arguments}: {done.stdout}{done.stderr}")
-        return done.stdout
-
     def states(self) -> list[str]:
         """How each registered member stands with the coordinator."""
         told = json.loads(self.flwr("supernode", "list", "test", "--format", "json"))
@@ -104,7 +120,7 @@ class Certificate(FlowerTest):
 
     def member(self, name: str, link: int, trusted: str, key: str):
         return self.start(
-            name, "flower-supernode", "--superlink", f"127.0.0.1:{link}",
+            name, *NODE, "--superlink", f"127.0.0.1:{link}",
             "--root-certificates", trusted, "--auth-supernode-private-key", key,
             "--host", "127.0.0.1", "--port", str(free_port()), "--max-retries", "2",
         )
@@ -117,17 +133,12 @@ class Certificate(FlowerTest):
         self.start(
             "superlink", "flower-superlink", "--host", "127.0.0.1", "--port", str(port),
             "--ssl-ca-certfile", trusted,
-            "--ssl-certfile", self.file("server.pem", certificate("here", server, authority, False)),
+            "--ssl-certfile",
+            self.file("server.pem", certificate("here", server, authority, False)),
             "--ssl-keyfile", self.file("server.key", pem(server)),
             "--enable-supernode-auth", "--disable-runtime-dependency-installation",
         )
-        flower = self.folder / "flower"
-        flower.mkdir(exist_ok=True)
-        (flower / "config.toml").write_text(
-            '[superlink]\ndefault = "test"\n\n'
-            f'[superlink.test]\naddress = "127.0.0.1:{port}"\nroot-certificates = "{trusted}"\n'
-        )
-        self.wait_for("the SuperLink listens", lambda: self.listens(port))
+        self.connect(port, f'root-certificates = "{trusted}"')
         (known, public), (unknown, _), (other, other_public) = map(self.key, "abc")
         for each in (public, other_public):
             self.flwr("supernode", "register", each, "test")
@@ -141,6 +152,68 @@ class Certificate(FlowerTest):
         self.wait_for("the unknown key is refused", lambda: refused.poll() is not None)
         self.assertIn("CERTIFICATE_VERIFY_FAILED", told.read_text(errors="replace"))
         self.assertEqual(self.states(), ["online", "registered"])
+
+
+class Apps(Processes):
+    """What a coordinator sends to be run at the members."""
+
+    # Stands for Hone, and notes that it was asked.
+    HONE = """#!/bin/sh
+echo asked >> "$0.asked"
+echo "$0: no such adapter" >&2
+exit 1
+"""
+
+    def run_app(self, app: Path) -> str:
+        """What the coordinator's log says of a round that waits twenty seconds for members."""
+        config = (
+            f'folder="{self.folder / "versions"}" rounds=1 minimum=2 patience=20 pause=0 timeout=30'
+        )
+        return self.flwr("run", str(app), "test", "--run-config", config, "--stream")
+
+    def changed_app(self, marker: Path) -> Path:
+        """The package with a client app that writes a file when it is loaded."""
+        app = self.folder / "changed"
+        ignored = shutil.ignore_patterns("__pycache__", "tests")
+        shutil.copytree(TEAM, app, ignore=ignored)
+        client = app / "hone_team" / "client_app.py"
+        client.write_text(f"open({str(marker)!r}, 'w').close()\n" + client.read_text())
+        return app
+
+    def test_only_the_installed_app_runs_at_a_member(self):
+        marker, hone = self.folder / "ran", self.folder / "hone"
+        hone.write_text(self.HONE)
+        hone.chmod(0o755)
+        self.environment["HONE_BIN"] = str(hone)
+        asked = self.folder / "hone.asked"
+        port = free_port()
+        self.start(
+            "superlink", "flower-superlink", "--insecure", "--host", "127.0.0.1",
+            "--port", str(port), "--disable-runtime-dependency-installation",
+        )
+        self.connect(port, "insecure = true")
+        members = [
+            self.start(
+                f"member{number}", *NODE, "--insecure", "--superlink", f"127.0.0.1:{port}",
+                "--host", "127.0.0.1", "--port", str(free_port()),
+            )
+            for number in range(2)
+        ]
+
+        told = self.run_app(self.changed_app(marker))
+        self.assertIn("The FAB could not be verified", told)
+        self.assertIn("0 members, 2 are the minimum", told)
+        for _, log in members:
+            self.assertIn("hone_team/client_app.py has another content", log.read_text())
+        self.assertFalse(marker.exists() or asked.exists())
+        # The nodes go on, and run what is installed.
+        told = self.run_app(TEAM)
+        self.assertTrue(asked.exists())
+        self.assertIn("Hone is not ready", told)
+        self.assertNotIn("no such adapter", told)
+        for _, log in members:
+            self.assertIn("no such adapter", log.read_text())
+        self.assertFalse(marker.exists())
 
 
 if __name__ == "__main__":

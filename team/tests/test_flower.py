@@ -20,10 +20,9 @@ import numpy as np
 
 from hone_team import core
 from tests.editor import Editor
-from tests.flower import FlowerTest, free_port
+from tests.flower import NODE, TEAM, FlowerTest, free_port
 from tests.relay import Relay
 
-TEAM = Path(__file__).parents[1]
 HONE = os.environ.get("HONE_BIN")
 MODELS = os.environ.get("HONE_TEST_MODELS")
 MEMBERS = 2
@@ -144,7 +143,7 @@ class Team(FlowerTest):
             self.start(
                 f"supernode{number}",
                 [
-                    "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{relay.port}",
+                    *NODE, "--insecure", "--superlink", f"127.0.0.1:{relay.port}",
                     "--host", "127.0.0.1", "--port", str(free_port()),
                 ],
                 HONE_HOME=str(home),
@@ -159,7 +158,7 @@ class Team(FlowerTest):
             self.run_app(port, versions)
             self.wait_for(
                 f"version {number + 1} is made",
-                lambda: state.exists() and len(json.loads(state.read_text())["rounds"]) == number + 1,
+                lambda: state.exists() and len(json.loads(state.read_text())["rounds"]) > number,
             )
         self.wait_for(
             "the members have the last one",

@@ -1,54 +1,15 @@
-"""Whole rounds with Flower's SecAgg+, between the real apps and without a network."""
-
-import shutil
-import tempfile
 import unittest
-from pathlib import Path
 
 import numpy as np
-from flwr.app import Context, RecordDict
-from flwr.common import bytes_to_ndarray
+from flwr.app import ConfigRecord, Message, RecordDict
 from flwr.common.secure_aggregation.secaggplus_constants import RECORD_KEY_CONFIGS, Key, Stage
 
-from hone_team import server_app
-from hone_team.server_app import Settings
-from tests.members import NUMBERS, FakeHone, LocalGrid
+from hone_team import private
+from tests.members import FakeHone, LocalGrid
+from tests.rounds import RoundTest
 
 
-class SecureSums(unittest.TestCase):
-    def setUp(self):
-        self.folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.random = np.random.default_rng(7)
-
-    def learned(self, size: int = 1200) -> np.ndarray:
-        return self.random.integers(-size, size, NUMBERS).astype(np.int16)
-
-    def round(self, grid: LocalGrid, versions=None, **changes):
-        settings = {
-            "folder": self.folder,
-            "rounds": 1,
-            "minimum": 3,
-            "patience": 0.0,
-            "pause": 0.0,
-            "timeout": 10.0,
-            "max_norm": 1.0,
-            "coarse": 0,
-        }
-        context = Context(1, 0, {}, RecordDict(), {})
-        return server_app.run_round(grid, context, versions, Settings(**{**settings, **changes}))
-
-    def masked(self, grid: LocalGrid) -> list[np.ndarray]:
-        """The vectors that members have sent to the coordinator."""
-        found = []
-        for reply in grid.replies:
-            if reply.has_error() or RECORD_KEY_CONFIGS not in reply.content.config_records:
-                continue
-            record = reply.content.config_records[RECORD_KEY_CONFIGS]
-            if Key.MASKED_PARAMETERS in record:
-                found.append(bytes_to_ndarray(record[Key.MASKED_PARAMETERS][1]))
-        return found
-
+class SecureSums(RoundTest):
     def test_the_sum_is_exact_and_the_mean_becomes_the_next_version(self):
         hones = [FakeHone(self.learned()) for _ in range(4)]
         versions = self.round(LocalGrid(hones))
@@ -102,9 +63,10 @@ class SecureSums(unittest.TestCase):
     def test_a_coordinator_with_another_norm_is_refused(self):
         hones = [FakeHone(self.learned(80), max_norm=0.1) for _ in range(3)]
         grid = LocalGrid(hones)
-        self.assertEqual(self.round(grid, max_norm=0.5).version, 0)
-        errors = " ".join(reply.error.reason for reply in grid.replies if reply.has_error())
-        self.assertIn("max-norm must be team.max_norm", errors)
+        with self.assertLogs("flwr") as logs:
+            self.assertEqual(self.round(grid, max_norm=0.5).version, 0)
+        self.assertIn("max-norm must be team.max_norm", "".join(logs.output))
+        self.assertTrue(all(private.REFUSED in reason for reason in grid.errors()))
         self.assertEqual([hone.asked for hone in hones], [[], [], []])
 
     def test_a_member_that_fails_is_left_out_and_the_rest_is_summed(self):
@@ -137,7 +99,7 @@ class SecureSums(unittest.TestCase):
         self.assertEqual([hone.asked for hone in strict], [[], []])
         # Too many fail in the middle: nothing is decoded.
         hones = [FakeHone(self.learned()) for _ in range(2)] + [FakeHone(None)]
-        self.assertEqual(self.round(LocalGrid(hones)).version, 0)
+        self.assert_nothing_is_added(self.round(LocalGrid(hones)))
 
     def test_a_foreign_base_and_an_old_version_are_left_out_or_brought_up_to_date(self):
         hones = [FakeHone(self.learned()) for _ in range(4)]
@@ -161,24 +123,16 @@ class SecureSums(unittest.TestCase):
 
     def test_sums_that_are_too_large_are_left_out(self):
         hones = [FakeHone(self.learned(30_000)) for _ in range(3)]
-        self.assertEqual(self.round(LocalGrid(hones)).version, 0)
+        self.assert_nothing_is_added(self.round(LocalGrid(hones)))
 
     def hostile(self, stage: str, change) -> tuple[LocalGrid, list[FakeHone]]:
         """A round of a coordinator that changes what it asks at a stage."""
         hones = [FakeHone(self.learned()) for _ in range(3)]
         grid = LocalGrid(hones)
-
-        def tamper(message):
-            records = message.content.config_records
-            if RECORD_KEY_CONFIGS in records:
-                configs = records[RECORD_KEY_CONFIGS]
-                if configs[Key.STAGE] == stage:
-                    change(configs)
-
-        grid.tamper = tamper
-        self.assertEqual(self.round(grid).version, 0)
-        errors = " ".join(reply.error.reason for reply in grid.replies if reply.has_error())
-        self.assertIn("Unsafe", errors)
+        grid.tamper = self.at(stage, lambda configs, _: change(configs))
+        with self.assertLogs("flwr") as logs:
+            self.assert_nothing_is_added(self.round(grid))
+        self.assertIn("Unsafe", "".join(logs.output))
         return grid, hones
 
     def test_a_hostile_coordinator_is_refused(self):
@@ -207,6 +161,36 @@ class SecureSums(unittest.TestCase):
                     Stage.SETUP, lambda configs, key=key, value=value: configs.update({key: value})
                 )
                 self.assertEqual([hone.asked for hone in hones], [[], [], []])
+
+    def test_no_other_type_of_message_gets_a_contribution(self):
+        """Flower takes `train.default` to the same function, and its mod lets it pass unmasked."""
+        hones = [FakeHone(self.learned()) for _ in range(3)]
+        grid = LocalGrid(hones)
+
+        def change_type(message):
+            configs = message.content.config_records.get(RECORD_KEY_CONFIGS, {})
+            if configs.get(Key.STAGE) == Stage.COLLECT_MASKED_VECTORS:
+                message.metadata.message_type = "train.default"
+
+        grid.tamper = change_type
+        with self.assertLogs("flwr") as logs:
+            self.assert_nothing_is_added(self.round(grid))
+        self.assertIn("Unsafe: a message of the type train.default", "".join(logs.output))
+        self.assertEqual(len(grid.errors()), 3)
+        self.assertEqual([hone.asked for hone in hones], [[], [], []])
+
+    def test_no_contribution_leaves_without_secure_aggregation(self):
+        hone = FakeHone(self.learned())
+        grid = LocalGrid([hone])
+        config = {"frame": hone.frame, "version": 0, "core": hone.core}
+        for kind in ("train.default", "train"):
+            content = RecordDict({"fitins.config": ConfigRecord(config)})
+            message = Message(content, dst_node_id=101, message_type=kind)
+            with self.assertLogs("flwr") as logs:
+                [reply] = grid.send_and_receive([message])
+            self.assertTrue(reply.has_error(), kind)
+            self.assertIn("Unsafe", "".join(logs.output))
+        self.assertEqual(hone.asked, [])
 
 
 if __name__ == "__main__":

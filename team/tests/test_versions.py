@@ -1,3 +1,5 @@
+import contextlib
+import io
 import shutil
 import tempfile
 import unittest
@@ -5,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hone_team import core
+from hone_team import admin, core
 from hone_team.versions import Versions, WrongRound
 
 FRAME = "22" * 32
@@ -94,6 +96,34 @@ class Rounds(unittest.TestCase):
             with self.assertRaises(WrongRound):
                 self.versions.drop(version)
         self.assertEqual(Versions.known(self.folder).version, 4)
+
+    def test_a_round_that_made_nothing_makes_a_version_like_the_last_one(self):
+        self.assertFalse(self.versions.end_round())
+        self.versions.begin_round()
+        self.versions.add_round(self.total(), 3, 0.0, 0)
+        self.assertFalse(self.versions.end_round(), "it has made a version")
+        self.versions.begin_round()
+        again = Versions.known(self.folder)
+        self.assertTrue(again.end_round())
+        self.assertFalse(again.end_round(), "once")
+        self.assertEqual(again.version, 2)
+        self.assertEqual(again.checksum(2), again.checksum(1))
+        with self.assertRaises(WrongRound):
+            again.drop(2)
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            self.assertEqual(admin.main(["show", "--folder", str(self.folder)]), 0)
+        lines = shown.getvalue().splitlines()
+        self.assertIn("version 1: 3 members, norm", lines[0])
+        self.assertIn("version 2: like the one before, as its round failed, norm", lines[1])
+        # What rounding left comes with the next round.
+        again.add_round(np.zeros(NUMBERS, dtype=np.int64), 3, 0.0, 0)
+        self.assertEqual(again.version, 3)
+
+    def test_no_number_is_too_large_to_be_noticed(self):
+        total = np.zeros(NUMBERS, dtype=np.int64)
+        total[3] = np.iinfo(np.int64).min
+        with self.assertRaises(WrongRound):
+            self.versions.add_round(total, 3, 0.0, 0)
 
     def test_rounding_more_makes_deltas_smaller(self):
         sizes = {}

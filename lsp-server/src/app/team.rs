@@ -116,7 +116,7 @@ impl App {
         let (answer, answered) = oneshot::channel();
         let requests = self.contributions.get().context("this process does not learn")?;
         ensure!(
-            ledger.contributed_to() != Some(version),
+            ledger.contributed_to().is_none_or(|newest| newest < version),
             "version {version} has a contribution of this machine already; the next one comes with \
              the next round"
         );
@@ -223,6 +223,10 @@ impl App {
 
     async fn try_shared(&self) -> Result<Received> {
         let (frame, core) = self.frame_and_core().await?;
+        self.try_core(frame, core).await
+    }
+
+    async fn try_core(&self, frame: Frame, core: Core) -> Result<Received> {
         let services = &self.services;
         services.adapters.serving().check_writable()?;
         let at_ms = services.clock.unix_ms();

@@ -23,8 +23,8 @@ const CURSOR: Position = Position { line: 1, column: 4 };
 const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
 const AUTOMATIC: Trigger = Trigger::Automatic;
 
-/// Types at many places while a candidate is on trial whose adapter answers `learned`. Answers the
-/// adapter that serves afterwards, and the status screen.
+/// A trial of a candidate whose adapter answers `learned`. Answers the adapter that serves
+/// afterwards, and the status screen.
 async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
     let engine = ScriptedEngine { learned: Some(learned), ..fixtures::engine(ANSWERS) };
     let (_folder, home) = home();
@@ -33,31 +33,9 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
     config.gate.enabled = false;
     let log = Arc::new(MemoryLog::default());
     let app = testing::app::start(&home, config, engine, clock, log).await;
-    let (session, adapters) = (app.session(), &app.services.adapters);
     assert_eq!(testing::app::try_first_adapter(&app, |_| Ok(())).await.unwrap(), None);
-    for place in 0..200 {
-        let uri = format!("file:///{place}.rs");
-        let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));
-        let (path, language) = (uri.clone(), "rust".into());
-        session.open(uri.clone(), Document { path, language, version: 1, text });
-        let offers = session.complete(&uri, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
-        if let Some(offer) = offers.first() {
-            // Every offer is accepted, so that the hack seems to pay.
-            session.accepted(&offer.id).unwrap();
-        }
-        tokio::task::yield_now().await;
-        if adapters.serving().trial().is_none() {
-            break;
-        }
-    }
-    // The trial ends in a task of its own, which writes the registry.
-    let ended = async {
-        while adapters.serving().trial().is_some() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the trial ends");
-    (adapters.serving().active(), screen(&app.status()))
+    testing::app::accept_until_the_trial_ends(&app).await;
+    (app.services.adapters.serving().active(), screen(&app.status()))
 }
 
 #[tokio::test]

@@ -101,11 +101,7 @@ async fn join(home: &Paths, address: &str, certificate: Option<PathBuf>) -> Resu
     config::change(home, "team.certificate", text.as_ref()).await?;
     config::change(home, "team.address", Some(&address.into())).await?;
     say!("joined; nothing has been sent. This takes part in the team's rounds while it runs:")?;
-    let trust = match certificate {
-        Some(path) => format!("--root-certificates {}", path.display()),
-        None => "--insecure".into(),
-    };
-    say!("  hone-team node --superlink {address} {trust}")?;
+    say!("  hone-team node")?;
     Ok(())
 }
 

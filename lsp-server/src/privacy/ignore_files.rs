@@ -2,8 +2,9 @@
 //! `privacy.ignore` names, and files that a `.honeignore` or `.gitignore` above them names.
 //!
 //! The first rule that matches decides. The order is: the file's own name, the setting,
-//! `.honeignore` from the file's folder upwards, and `.gitignore` up to the repository's root. In
-//! the setting and in these files, `!` marks what is stored all the same.
+//! `.honeignore` from the file's folder upwards, `.gitignore` up to the repository's root with its
+//! `info/exclude`, and what the user's git ignores everywhere (`core.excludesFile`). In the setting
+//! and in these files, `!` marks what is stored all the same.
 
 use crate::addresses::path_in;
 use crate::config::patterns::{Patterns, verdict};
@@ -34,9 +35,21 @@ const DEPTH_LIMIT: usize = 64;
 /// The longest ignore file, in bytes. A longer one is not read, so it ignores everything.
 const FILE_BYTES: u64 = 256 * 1024;
 
-#[derive(Default)]
 pub struct IgnoreFiles {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
+    /// Reads what git ignores everywhere.
+    read_global: fn() -> Gitignore,
+    global: Mutex<Option<(Instant, Arc<Gitignore>)>>,
+}
+
+impl Default for IgnoreFiles {
+    fn default() -> IgnoreFiles {
+        IgnoreFiles {
+            folders: Mutex::default(),
+            read_global: || GitignoreBuilder::new("").build_global().0,
+            global: Mutex::default(),
+        }
+    }
 }
 
 struct Folder {
@@ -99,7 +112,23 @@ impl IgnoreFiles {
         let repository = &folders[..root.map_or(folders.len(), |root| root + 1)];
         by(|folder| &folder.hone, &folders)
             .or_else(|| by(|folder| &folder.git, repository))
+            .or_else(|| {
+                let (root, _) = folders[root?];
+                verdict(&self.global(), path.strip_prefix(root).unwrap_or(path))
+            })
             .unwrap_or(false)
+    }
+
+    fn global(&self) -> Arc<Gitignore> {
+        let mut kept = self.global.lock();
+        match &*kept {
+            Some((read_at, rules)) if read_at.elapsed() < FRESH => rules.clone(),
+            _ => {
+                let rules = Arc::new((self.read_global)());
+                *kept = Some((Instant::now(), rules.clone()));
+                rules
+            }
+        }
     }
 
     fn folder(&self, path: &Path) -> Arc<Folder> {
@@ -113,7 +142,7 @@ impl IgnoreFiles {
         let is_repository = path.join(".git").exists();
         let mut git = vec![path.join(GITIGNORE)];
         if is_repository {
-            git.push(path.join(".git/info/exclude"));
+            git.push(git_folder(path).join("info/exclude"));
         }
         let read = Arc::new(Folder {
             read_at: Instant::now(),
@@ -124,6 +153,18 @@ impl IgnoreFiles {
         folders.insert(path.to_owned(), read.clone());
         read
     }
+}
+
+/// The folder of a repository with this root. In a worktree and in a submodule `.git` is a file
+/// that names a folder, and what all worktrees share lies in another one that `commondir` names.
+fn git_folder(root: &Path) -> PathBuf {
+    let named = |file: PathBuf, from: &Path, mark: &str| {
+        let text = text_of(&file).ok().flatten()?;
+        Some(from.join(text.strip_prefix(mark)?.trim()))
+    };
+    let git = root.join(".git");
+    let own = named(git.clone(), root, "gitdir:").unwrap_or(git);
+    named(own.join("commondir"), &own, "").unwrap_or(own)
 }
 
 /// Reads ignore files. A line that is no pattern is skipped, as git does.
@@ -227,6 +268,34 @@ mod tests {
             assert!(!tree.ignores(path), "{path}");
         }
         assert!(tree.ignores("other/a.rs"), "outside a repository every .gitignore counts");
+    }
+
+    #[test]
+    fn a_worktree_and_a_submodule_have_the_rules_of_their_repository() {
+        let tree = Tree::new(&[
+            ("repo/.git/info/exclude", "mine.rs\n"),
+            ("repo/.git/worktrees/tree/commondir", "../..\n"),
+            ("repo/.git/modules/part/info/exclude", "theirs.rs\n"),
+            ("repo/part/.git", "gitdir: ../.git/modules/part\n"),
+        ]);
+        tree.write("tree/.git", &format!("gitdir: {}\n", tree.at("repo/.git/worktrees/tree")));
+        assert!(tree.ignores("tree/mine.rs") && tree.ignores("repo/part/theirs.rs"));
+        assert!(!tree.ignores("tree/theirs.rs") && !tree.ignores("repo/part/mine.rs"));
+    }
+
+    #[test]
+    fn what_git_ignores_everywhere_is_ignored_in_repositories() {
+        let tree = Tree::new(&[("repo/.git/HEAD", ""), ("repo/.gitignore", "!keep.local\n")]);
+        let read_global = || {
+            let mut rules = GitignoreBuilder::new("");
+            rules.add_line(None, "*.local").unwrap();
+            rules.build().unwrap()
+        };
+        let ignored = IgnoreFiles { read_global, ..IgnoreFiles::default() };
+        let ignores = |path: &str| ignored.is_ignored(&tree.at(path), &Patterns::none());
+        assert!(ignores("repo/src/a.local"));
+        assert!(!ignores("repo/keep.local") && !ignores("repo/a.rs"));
+        assert!(!ignores("a.local"), "git has no say outside a repository");
     }
 
     #[test]

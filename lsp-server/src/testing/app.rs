@@ -6,14 +6,18 @@ use crate::config::Config;
 use crate::learning::trial_runner;
 use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
+use crate::session::request::Trigger;
 use crate::testing::fixtures;
 use anyhow::Result;
+use completion::document::{Document, Position};
 use engine::Engine;
 use engine::worker::{EngineHandle, UnloadRule};
 use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
+use ropey::Rope;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The model of an app whose engine is scripted.
 pub fn scripted_model() -> ServedModel {
@@ -44,6 +48,33 @@ pub async fn start_in(paths: &Paths) -> Arc<App> {
     config.gate.enabled = false;
     let log = Arc::new(SledLog::open(&paths.event_log()).unwrap());
     start(paths, config, fixtures::engine(&["x"]), Arc::new(ManualClock::starting_at(0)), log).await
+}
+
+/// Types at many places and accepts every offer, until no trial runs any more.
+pub async fn accept_until_the_trial_ends(app: &Arc<App>) {
+    const CURSOR: Position = Position { line: 1, column: 4 };
+    let (session, adapters) = (app.session(), &app.services.adapters);
+    for place in 0..200 {
+        let uri = format!("file:///{place}.rs");
+        let text = Rope::from_str(&format!("fn a{place}() {{\n    \n}}\n"));
+        let (path, language) = (uri.clone(), "rust".into());
+        session.open(uri.clone(), Document { path, language, version: 1, text });
+        let completed = session.complete(&uri, CURSOR, Trigger::Automatic, None).await.unwrap();
+        if let Some(offer) = completed.suggestions.first() {
+            session.accepted(&offer.id).unwrap();
+        }
+        tokio::task::yield_now().await;
+        if adapters.serving().trial().is_none() {
+            break;
+        }
+    }
+    // The trial ends in a task of its own, which writes the registry.
+    let ended = async {
+        while adapters.serving().trial().is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the trial ends");
 }
 
 /// Starts a trial of the app's first adapter, whose file has any content.

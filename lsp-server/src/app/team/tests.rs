@@ -1,5 +1,11 @@
 use super::*;
+use crate::config::Config;
+use crate::testing::{self, fixtures};
+use engine::scripted::ScriptedEngine;
+use feedback::clock::ManualClock;
+use feedback::log::MemoryLog;
 use models::team::frame::FrameMap;
+use std::sync::Arc;
 
 fn frame() -> Frame {
     let map = |name: &str, rows_out, rows_in| FrameMap { name: name.into(), rows_out, rows_in };
@@ -127,6 +133,26 @@ fn the_private_part_of_the_head_stays_beside_a_new_version() {
     assert_eq!(private_part(&made), Some(learned.clone()));
     assert_eq!(made, compose(&frame, &core(&frame, 2), Some(&learned)).unwrap());
     assert_eq!(next.entry.parent, 2);
+}
+
+/// A hostile coordinator may send what passes the holdout check and is always accepted.
+#[tokio::test]
+async fn a_version_that_only_closes_brackets_loses_its_trial() {
+    let answers = ScriptedEngine { learned: Some(&["});"]), ..fixtures::engine(&["call(x);"]) };
+    let (_folder, home) = fixtures::home();
+    let mut config = Config::default();
+    config.gate.enabled = false;
+    let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
+    let app = testing::app::start(&home, config, answers, clock, log).await;
+    let received = app.try_core(frame(), core(&frame(), 1)).await.unwrap();
+    assert_eq!((received.version, received.outcome), (1, Outcome::Trial));
+    testing::app::accept_until_the_trial_ends(&app).await;
+    let serving = app.services.adapters.serving();
+    assert_eq!(serving.active(), 0, "the model alone serves again");
+    let verdict = serving.entry(1).unwrap().verdict.clone().unwrap();
+    assert!(verdict.reason.contains("closing brackets"), "{}", verdict.reason);
+    // Completions have gone on.
+    assert!(app.services.recorder.counts().accepted > 0);
 }
 
 #[test]
