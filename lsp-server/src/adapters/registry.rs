@@ -18,7 +18,7 @@ use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The number of adapter files that are kept to roll back to. Older files are removed, because one
+/// The number of adapter files of a base model that are kept to roll back to. Older files are removed, because one
 /// takes tens of megabytes; their entries stay as history.
 const KEPT_FILES: usize = 8;
 
@@ -122,6 +122,7 @@ impl Registry {
         let is_from_copy = damage.is_some();
         let mut registry =
             Registry { folder: folder.to_owned(), index, read_only_reason, is_from_copy };
+        registry.index.switch_to(base_sha256);
         let trouble = registry
             .fall_back_to_usable(base_sha256)
             .or(damage)
@@ -360,6 +361,9 @@ impl Registry {
         ensure!(self.entry(version).is_none(), "adapter v{version} is registered already");
         let mut index = self.index.clone();
         index.adapters.push(candidate.entry.clone());
+        let old: Vec<usize> = cleanup::without_file(&index).collect();
+        // The steps of an update are most of its report, and tell nothing without its adapter.
+        old.into_iter().for_each(|at| index.adapters[at].report.steps_log.clear());
         change(&mut index);
         let named = self.name_files(candidate)?;
         self.replace(index).inspect_err(|_| remove(&named))?;

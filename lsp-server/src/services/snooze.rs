@@ -1,6 +1,7 @@
 //! Completions that are switched off for a while: everywhere, in a file or in a folder. It is kept
 //! in memory, so it ends with the daemon at the latest.
 
+use crate::addresses;
 use arc_swap::ArcSwap;
 use feedback::clock::Clock;
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ impl Snoozes {
                     };
                     state.everything = Some(seconds.map_or(Until::Restart, end));
                 }
-                Snooze::File { path } => add(&mut state.files, path.clone()),
+                Snooze::File { path } => add(&mut state.files, recorded(path)),
                 Snooze::Folder { path } => add(&mut state.folders, path.clone()),
                 Snooze::Nothing => state = State::default(),
             }
@@ -119,6 +120,11 @@ impl Until {
     }
 }
 
+/// The name under which a file is recorded. An address may be that of a notebook's cell.
+fn recorded(path: &str) -> String {
+    if addresses::is_address(path) { addresses::name(path) } else { path.to_owned() }
+}
+
 fn add<T: PartialEq>(names: &mut Vec<T>, name: T) {
     names.retain(|known| *known != name);
     if names.len() == NAMES_MAX {
@@ -156,6 +162,9 @@ mod tests {
         let is_silent = |path| snoozes.until(path).is_some();
         assert!(is_silent("/p/a.rs") && is_silent("/q/deep/b.rs"));
         assert!(!is_silent("/p/b.rs") && !is_silent("/quiet/b.rs"));
+        // A cell is recorded under the name of its notebook.
+        snoozes.apply(&Snooze::File { path: "vscode-notebook-cell:/p/n.ipynb#W0sZmlsZQ".into() });
+        assert!(is_silent("/p/n.ipynb"));
         assert_eq!(snoozes.everything_until(), None);
     }
 }

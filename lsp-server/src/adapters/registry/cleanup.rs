@@ -1,12 +1,13 @@
 //! Removes files that the registry does not need: those of interrupted jobs, those that are too old
 //! to roll back to, and all of them if everything is forgotten.
 
-use super::index::REGISTRY_FILE;
+use super::index::{Index, REGISTRY_FILE};
 use super::{Entry, IMPORT_PREFIX, JOB_PREFIX, KEPT_FILES, Registry};
 use crate::platform::files::is_one_file;
 use anyhow::{Context, Result};
+use feedback::event::AdapterVersion;
 use models::file::sync_folder_of;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -53,18 +54,28 @@ impl Registry {
 
     /// Removes files that nobody loads again. A file that cannot be removed only costs space.
     pub(super) fn prune(&self) {
-        let count = self.index.adapters.len();
-        let in_use = [self.index.active, self.head()];
-        for (i, entry) in self.index.adapters.iter().enumerate() {
-            if in_use.contains(&entry.version) {
-                continue;
-            }
+        let in_use: HashSet<AdapterVersion> = self.index.in_use().collect();
+        let unused = self.index.adapters.iter().filter(|entry| !in_use.contains(&entry.version));
+        for entry in unused {
             let _ = std::fs::remove_file(self.optimizer_file(entry.version));
-            if i + KEPT_FILES < count {
-                let _ = std::fs::remove_file(self.adapter_file(entry.version));
-            }
+        }
+        for at in without_file(&self.index) {
+            let _ = std::fs::remove_file(self.adapter_file(self.index.adapters[at].version));
         }
     }
+}
+
+/// Which adapters are too old to roll back to: neither in use nor among the newest of their base
+/// model.
+pub(super) fn without_file(index: &Index) -> impl Iterator<Item = usize> {
+    let in_use: HashSet<AdapterVersion> = index.in_use().collect();
+    let mut newer: HashMap<&str, usize> = HashMap::new();
+    let newest_first = index.adapters.iter().enumerate().rev();
+    newest_first.filter_map(move |(at, entry)| {
+        let newer = newer.entry(&entry.base_sha256).or_default();
+        *newer += 1;
+        (*newer > KEPT_FILES && !in_use.contains(&entry.version)).then_some(at)
+    })
 }
 
 fn has_no_number(path: &Path) -> bool {

@@ -6,10 +6,12 @@ use feedback::event::AdapterVersion;
 use models::file::{sha256_of, write_atomic};
 use policy::trial::Arms;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The version of `registry.json`. Format 1 has no trials, and format 2 has no checksum.
-const REGISTRY_FORMAT: u32 = 3;
+/// The version of `registry.json`. Format 1 has no trials, format 2 has no checksum, and format 3
+/// says what serves for one base model alone.
+const REGISTRY_FORMAT: u32 = 4;
 
 /// The first format that has a checksum.
 const CHECKED_FORMAT: u64 = 3;
@@ -26,6 +28,9 @@ pub(super) struct Index {
     /// The SHA-256 of the file, computed with this field empty.
     #[serde(default)]
     pub(super) checksum: String,
+    /// The SHA-256 of the base model for which the next three fields hold.
+    #[serde(default)]
+    base: Option<String>,
     /// 0: the base.
     pub(super) active: AdapterVersion,
     /// The adapter that the next update starts from, if it is not the active one.
@@ -34,7 +39,18 @@ pub(super) struct Index {
     /// The trial under way.
     #[serde(default)]
     pub(super) trial: Option<Arms>,
+    /// The same of other base models, until they serve again.
+    #[serde(default)]
+    resting: BTreeMap<String, Resting>,
     pub(super) adapters: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Resting {
+    active: AdapterVersion,
+    head: Option<AdapterVersion>,
+    trial: Option<Arms>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,13 +67,38 @@ impl Index {
         (self.active, self.head, self.trial) = (version, None, None);
     }
 
+    /// Takes up what served with this base model, and puts what serves with another one aside.
+    pub(super) fn switch_to(&mut self, base_sha256: &str) {
+        let serving = self.adapters.iter().find(|entry| entry.version == self.active);
+        let of_serving = serving.map(|entry| entry.base_sha256.clone());
+        // An older registry says it by the adapter that serves.
+        if let Some(other) = self.base.take().or(of_serving).filter(|base| base != base_sha256) {
+            let own = self.resting.remove(base_sha256).unwrap_or_default();
+            let resting = Resting {
+                active: std::mem::replace(&mut self.active, own.active),
+                head: std::mem::replace(&mut self.head, own.head),
+                trial: std::mem::replace(&mut self.trial, own.trial),
+            };
+            self.resting.insert(other, resting);
+        }
+        self.base = Some(base_sha256.to_owned());
+    }
+
+    /// The versions that serve or that learning goes on from, with any base model.
+    pub(super) fn in_use(&self) -> impl Iterator<Item = AdapterVersion> {
+        let resting = self.resting.values().flat_map(|other| [Some(other.active), other.head]);
+        resting.chain([Some(self.active), self.head]).flatten()
+    }
+
     pub(super) fn empty() -> Index {
         Index {
             format: REGISTRY_FORMAT,
             checksum: String::new(),
+            base: None,
             active: 0,
             head: None,
             trial: None,
+            resting: BTreeMap::new(),
             adapters: vec![],
         }
     }

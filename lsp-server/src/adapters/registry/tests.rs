@@ -1,6 +1,7 @@
 use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::*;
 use crate::testing::fixtures;
+use feedback::job::StepLog;
 use std::collections::HashSet;
 
 fn candidate(registry: &Registry, base: &str) -> Candidate {
@@ -156,8 +157,46 @@ fn an_adapter_of_another_base_is_not_served() {
     let dir = tempfile::tempdir().unwrap();
     with_three(dir.path());
     let (registry, trouble) = Registry::open(dir.path(), "other");
-    assert_eq!(registry.active(), 0);
-    assert!(trouble.unwrap().contains("another base model"));
+    assert_eq!((registry.active(), registry.head(), trouble), (0, 0, None));
+}
+
+/// Somebody who serves another model for a while comes back to what the first one has learned.
+#[test]
+fn each_base_has_what_serves_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    let first = candidate(&registry, "base");
+    registry.start_trial(&first, 70).unwrap();
+    let (mut other, trouble) = Registry::open(dir.path(), "other");
+    assert_eq!((other.active(), other.trial(), trouble), (0, None, None));
+    for _ in 0..KEPT_FILES + 1 {
+        let next = candidate(&other, "other");
+        other.promote(&next).unwrap();
+    }
+    let newest = other.active();
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), registry.head(), trouble), (3, 4, None));
+    assert_eq!(registry.trial().unwrap().candidate, 4);
+    for version in 1..=4 {
+        assert!(registry.adapter_file(version).exists(), "v{version} is one of the newest");
+    }
+    assert!(registry.optimizer_file(4).exists() && registry.optimizer_file(3).exists());
+    assert!(!registry.adapter_file(5).exists(), "the oldest of the other one");
+    assert_eq!(Registry::open(dir.path(), "other").0.active(), newest);
+}
+
+/// What is kept for ever must stay small.
+#[test]
+fn an_entry_without_a_file_keeps_no_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    for _ in 0..KEPT_FILES + 1 {
+        let mut next = candidate(&registry, "base");
+        next.entry.report.steps_log = vec![StepLog::default()];
+        registry.promote(&next).unwrap();
+    }
+    let steps = registry.entries().iter().map(|entry| entry.report.steps_log.len());
+    assert_eq!(steps.collect::<Vec<_>>(), [0, 1, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 #[test]
@@ -222,22 +261,30 @@ fn every_flipped_bit_is_noticed() {
 
 #[test]
 fn registries_of_older_formats_open_and_are_written_in_the_current_one() {
-    for format in [1, 2] {
+    for format in [1, 2, 3] {
         let dir = tempfile::tempdir().unwrap();
         let registry = with_three(dir.path());
         let path = dir.path().join(REGISTRY_FILE);
         let mut old = serde_json::to_value(&registry.index).unwrap();
         old["format"] = format.into();
         old.as_object_mut().unwrap().remove("checksum");
+        let fields = old.as_object_mut().unwrap();
+        fields.retain(|key, _| key != "base" && key != "resting");
         if format == 1 {
-            old.as_object_mut().unwrap().retain(|key, _| key != "trial" && key != "head");
+            fields.retain(|key, _| key != "trial" && key != "head");
         }
-        std::fs::write(&path, old.to_string()).unwrap();
+        if format == 3 {
+            old["checksum"] = "".into();
+            let text = serde_json::to_string_pretty(&old).unwrap();
+            old["checksum"] = models::file::sha256_of(text.as_bytes()).into();
+        }
+        std::fs::write(&path, serde_json::to_string_pretty(&old).unwrap()).unwrap();
         let (mut registry, trouble) = Registry::open(dir.path(), "base");
         assert_eq!((registry.active(), trouble), (3, None), "format {format}");
+        assert_eq!(Registry::open(dir.path(), "other").0.active(), 0, "format {format}");
         registry.activate(2).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("\"format\": 3") && text.contains("\"checksum\": \""));
+        assert!(text.contains("\"format\": 4") && text.contains("\"checksum\": \""));
         assert_eq!(Registry::open(dir.path(), "base").0.active(), 2);
     }
 }
@@ -246,9 +293,9 @@ fn registries_of_older_formats_open_and_are_written_in_the_current_one() {
 fn a_registry_of_a_newer_hone_is_refused_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("registry.json");
-    std::fs::write(&path, r#"{"format": 4, "surprise": true}"#).unwrap();
+    std::fs::write(&path, r#"{"format": 5, "surprise": true}"#).unwrap();
     let (mut registry, trouble) = Registry::open(dir.path(), "base");
-    assert!(trouble.unwrap().contains("registry.json: format 4"));
+    assert!(trouble.unwrap().contains("registry.json: format 5"));
     assert_eq!(registry.active(), 0, "the base serves");
     let next = candidate(&registry, "base");
     assert!(registry.promote(&next).is_err());
