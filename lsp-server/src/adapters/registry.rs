@@ -18,8 +18,8 @@ use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The number of adapter files of a base model that are kept to roll back to. Older files are removed, because one
-/// takes tens of megabytes; their entries stay as history.
+/// The number of adapter files of each base model that are kept to roll back to. Older files are
+/// removed, because one takes tens of megabytes; their entries stay as history.
 const KEPT_FILES: usize = 8;
 
 /// The prefixes of files that have no number yet. They belong to a job or to an import that has not
