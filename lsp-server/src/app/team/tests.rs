@@ -1,5 +1,6 @@
 use super::*;
 use crate::config::Config;
+use crate::paths::Paths;
 use crate::testing::{self, fixtures};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
@@ -135,15 +136,41 @@ fn the_private_part_of_the_head_stays_beside_a_new_version() {
     assert_eq!(next.entry.parent, 2);
 }
 
+async fn app_with(home: &Paths, team: TeamConfig) -> Arc<App> {
+    let answers = ScriptedEngine { learned: Some(&["});"]), ..fixtures::engine(&["call(x);"]) };
+    let mut config = Config { team, ..Config::default() };
+    config.gate.enabled = false;
+    let clock = Arc::new(ManualClock::starting_at(0));
+    testing::app::start(home, config, answers, clock, Arc::new(MemoryLog::default())).await
+}
+
+#[tokio::test]
+async fn a_contribution_is_refused_without_a_team_or_beyond_the_users_own_limits() {
+    let (_folder, home) = fixtures::home();
+    let alone = app_with(&home, TeamConfig::default()).await;
+    let refused = alone.contribute(5, None).await.unwrap_err().to_string();
+    assert!(refused.contains("in no team"), "{refused}");
+
+    let (_folder, home) = fixtures::home();
+    let address = Some("here:1".into());
+    let team = TeamConfig { address, noise: 2.0, epsilon_limit: 8.0, ..TeamConfig::default() };
+    let member = app_with(&home, team).await;
+    for (members, epsilon, expected) in [
+        (2, Some(1.0), "team.minimum_members asks for 3"),
+        (3, None, "--epsilon must say what is spent"),
+        (3, Some(8.01), "team.epsilon_limit is 8"),
+    ] {
+        let refused = member.contribute(members, epsilon).await.unwrap_err().to_string();
+        assert!(refused.contains(expected), "{refused}");
+    }
+    assert_eq!(member.team_files().ledger().unwrap().count(), 0);
+}
+
 /// A hostile coordinator may send what passes the holdout check and is always accepted.
 #[tokio::test]
 async fn a_version_that_only_closes_brackets_loses_its_trial() {
-    let answers = ScriptedEngine { learned: Some(&["});"]), ..fixtures::engine(&["call(x);"]) };
     let (_folder, home) = fixtures::home();
-    let mut config = Config::default();
-    config.gate.enabled = false;
-    let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
-    let app = testing::app::start(&home, config, answers, clock, log).await;
+    let app = app_with(&home, TeamConfig::default()).await;
     let received = app.try_core(frame(), core(&frame(), 1)).await.unwrap();
     assert_eq!((received.version, received.outcome), (1, Outcome::Trial));
     testing::app::accept_until_the_trial_ends(&app).await;
