@@ -2,6 +2,7 @@
 //! and swaps them in. A learner that crashes, hangs or reports something false costs one update and
 //! never a completion.
 
+mod attempts;
 mod for_team;
 
 use crate::adapters::registry::{Candidate, Entry, Registry};
@@ -15,6 +16,7 @@ use crate::services::handed_prompts::HandedPrompts;
 use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
+use attempts::GivenUp;
 use feedback::episode::Batch;
 use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
 use feedback::reward;
@@ -32,19 +34,11 @@ const MAX_JOB_EPISODES: usize = 64;
 /// The time for which an idle learner keeps the base model in memory for the next job.
 const WARM: Duration = Duration::from_secs(60);
 
-/// The time before a failed update is tried again. Every further failure doubles it.
-const FIRST_BACKOFF: Duration = Duration::from_secs(5);
-const MAX_BACKOFF: Duration = Duration::from_secs(300);
-
 /// The time between two checks while the machine lacks the resources for an update.
 const RESOURCES_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The time between two checks whether a running update is still wanted.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// The number of attempts with the same batch. Then it is set aside until another update tells
-/// whether the batch is the cause.
-const ATTEMPTS: u32 = 3;
 
 pub struct Supervisor {
     services: Arc<Services>,
@@ -76,21 +70,6 @@ pub enum Trigger {
     Batch,
     /// The user asked. There is no minimum and no backoff.
     Now,
-}
-
-/// The update was given up although nothing failed.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("the update was given up: {reason}")]
-struct GivenUp {
-    reason: String,
-    /// The machine lacks what an update needs, so the next one waits.
-    lacks_resources: bool,
-}
-
-impl GivenUp {
-    fn unwanted(reason: String) -> GivenUp {
-        GivenUp { reason, lacks_resources: false }
-    }
 }
 
 impl Supervisor {
@@ -200,45 +179,6 @@ impl Supervisor {
         }
     }
 
-    /// Learns from a batch that failed before another update succeeded. If it fails again, it is
-    /// given up.
-    async fn try_once_more(&mut self, suspect: Batch, trigger: Trigger) -> Option<Duration> {
-        self.status.send_modify(|status| status.state = LearnerState::Training);
-        let updated = self.update(&suspect, trigger).await;
-        self.rest(LearnerState::Idle);
-        match updated {
-            Ok(()) => {
-                self.remove_prompts(&suspect);
-                self.services.recorder.learned(suspect);
-            }
-            Err(error) => match error.downcast::<GivenUp>() {
-                Ok(given_up) => {
-                    tracing::info!("{given_up}");
-                    self.suspect = Some(suspect);
-                }
-                Err(error) => {
-                    self.child = None;
-                    let count = suspect.episodes.len();
-                    tracing::warn!("{count} label(s) are given up: {error:#}");
-                }
-            },
-        }
-        None
-    }
-
-    /// Returns the batch of an update that was given up; answers how long to wait before the next.
-    fn given_up(&mut self, batch: Batch, given_up: &GivenUp) -> Option<Duration> {
-        tracing::info!("{given_up}");
-        self.services.recorder.return_batch(batch);
-        self.rest(LearnerState::Idle);
-        if !given_up.lacks_resources {
-            return None;
-        }
-        self.child = None;
-        self.lacks = self.lacks.saturating_add(1);
-        Some(backoff(self.lacks))
-    }
-
     /// Removes the prompts of a batch, which nobody needs any more.
     fn remove_prompts(&self, batch: &Batch) {
         let Some(handed) = self.services.handed_prompts.clone() else { return };
@@ -248,36 +188,6 @@ impl Supervisor {
             .map(|episode| episode.completion.base_prompt().to_vec())
             .collect();
         tokio::task::spawn_blocking(move || handed.remove(prompts.iter().map(Vec::as_slice)));
-    }
-
-    /// Notes a failure; answers how long to wait before the next attempt.
-    fn failed(&mut self, batch: Batch, error: &anyhow::Error) -> Duration {
-        self.child = None;
-        self.failures += 1;
-        let mut reason = format!("{error:#}");
-        if self.failures.is_multiple_of(ATTEMPTS) {
-            match self.suspect.take() {
-                Some(suspect) => {
-                    self.services.recorder.return_batch(suspect);
-                    self.services.recorder.return_batch(batch);
-                }
-                None => {
-                    let count = batch.episodes.len();
-                    reason = format!(
-                        "{reason}; {count} label(s) set aside after {ATTEMPTS} attempts, until \
-                         another update succeeds or the daemon starts again"
-                    );
-                    self.suspect = Some(batch);
-                }
-            }
-        } else {
-            self.services.recorder.return_batch(batch);
-        }
-        tracing::warn!("update failed: {reason}");
-        self.services.health.report(Source::Learner, reason.clone());
-        self.status.send_modify(|status| status.failure = Some(reason));
-        self.rest(LearnerState::Backoff);
-        backoff(self.failures)
     }
 
     fn rest(&self, state: LearnerState) {
@@ -515,12 +425,6 @@ impl Supervisor {
         tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
         Ok(())
     }
-}
-
-/// How long to wait after so many attempts in a row that came to nothing.
-fn backoff(attempts: u32) -> Duration {
-    let doublings = attempts.saturating_sub(1).min(16);
-    FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)
 }
 
 fn describe(progress: &JobProgress) -> String {

@@ -196,6 +196,27 @@ fn labels_set_aside_wait_again_after_a_restart() {
     assert_eq!(learner_status(&fixture.home.editor())["waiting"], 1);
 }
 
+/// The cause was not in the batch, as the update after it shows.
+#[test]
+fn labels_set_aside_are_learned_from_once_another_update_succeeds() {
+    let fixture = Fixture::new();
+    let editor = fixture.editor_with_a_label();
+    fixture.fails(&editor);
+    fixture.fails(&editor);
+    assert!(editor.learn().unwrap().started);
+    eventually("the third attempt fails", || learner_status(&editor)["waiting"] == 0);
+    fixture.learner(&Quick::of(&fixture.home).learner());
+    let mut week = Buffer::open(&editor, "another.rs", WEEK);
+    let item = week.offer();
+    week.accept(&item);
+    editor.learn().unwrap();
+    eventually("both are learned from", || learner_status(&editor)["updates"] == 2);
+    let registry = fixture.home.registry();
+    let offers = |at: usize| registry["adapters"][at]["offers"].as_array().expect("offers").len();
+    assert_eq!((offers(0), offers(1)), (1, 1), "{registry}");
+    assert_ne!(registry["adapters"][0]["offers"], registry["adapters"][1]["offers"]);
+}
+
 /// The ways in which a learner can fail: its script, and a part of the status's message.
 fn faults(quick: &Quick, fixture: &Fixture) -> Vec<(String, &'static str)> {
     let nan = fixture.home.path().join("nan.gguf");
