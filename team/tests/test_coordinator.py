@@ -162,6 +162,23 @@ class Bases(RoundTest):
         self.assertEqual(self.round(grid, versions).rounds[-1]["members"], 4)
 
 
+def lies_once(hones: list[FakeHone], key: str, change) -> LocalGrid:
+    """A grid in which the first answer with this key is changed."""
+    grid = LocalGrid(hones)
+    answer, changed = grid.answer, []
+
+    def lie(node: int, message: Message) -> Message:
+        reply = answer(node, message)
+        records = {} if reply.has_error() else reply.content.config_records
+        if not changed and key in records.get(RECORD_KEY_CONFIGS, {}):
+            changed.append(node)
+            records[RECORD_KEY_CONFIGS] = change(dict(records[RECORD_KEY_CONFIGS]))
+        return reply
+
+    grid.answer = lie
+    return grid
+
+
 class Rounds(RoundTest):
     def run_main(self, grid, rounds: int) -> None:
         config = {
@@ -172,18 +189,7 @@ class Rounds(RoundTest):
 
     def test_a_round_that_fails_does_not_end_the_run(self):
         hones = [FakeHone(self.learned()) for _ in range(3)]
-        grid = LocalGrid(hones)
-        answer, failed = grid.answer, []
-
-        def lie_once(node: int, message: Message) -> Message:
-            reply = answer(node, message)
-            record = {} if reply.has_error() else reply.content.config_records
-            if not failed and Key.PUBLIC_KEY_1 in record.get(RECORD_KEY_CONFIGS, {}):
-                failed.append(node)
-                record[RECORD_KEY_CONFIGS] = ConfigRecord({"x": 1})
-            return reply
-
-        grid.answer = lie_once
+        grid = lies_once(hones, Key.PUBLIC_KEY_1, lambda _: ConfigRecord({"x": 1}))
         with self.assertLogs("flwr") as logs:
             self.run_main(grid, 2)
         self.assertIn("no round: KeyError", "".join(logs.output))
@@ -191,18 +197,8 @@ class Rounds(RoundTest):
 
     def test_a_round_that_fails_at_the_end_makes_way_for_the_next_version(self):
         hones = [FakeHone(self.learned()) for _ in range(3)]
-        grid = LocalGrid(hones)
-        answer, failed = grid.answer, []
-
-        def lie_once(node: int, message: Message) -> Message:
-            reply = answer(node, message)
-            record = {} if reply.has_error() else reply.content.config_records
-            if not failed and Key.SHARE_LIST in record.get(RECORD_KEY_CONFIGS, {}):
-                failed.append(node)
-                record[RECORD_KEY_CONFIGS][Key.SHARE_LIST] = [b"x"] * 3
-            return reply
-
-        grid.answer = lie_once
+        wrong = {Key.SHARE_LIST: [b"x"] * 3}
+        grid = lies_once(hones, Key.SHARE_LIST, lambda told: ConfigRecord({**told, **wrong}))
         self.run_main(grid, 2)
         versions = Versions.known(self.folder)
         self.assertEqual([made["members"] for made in versions.rounds], [0, 3])

@@ -2,9 +2,8 @@
 
 use crate::adapters::team::TeamFiles;
 use anyhow::{Context, Result, bail};
-use models::file::write_atomic;
+use models::file::{gone, write_atomic};
 use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The version of `begun.json`. An interrupted run of another version starts anew.
@@ -91,12 +90,8 @@ impl HistoryFiles {
     /// Removes everything. A run that goes on finds that out before its next round, and adopts
     /// nothing.
     pub fn remove(&self) -> Result<()> {
-        match std::fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("{}: cannot be removed", self.folder.display()))
-            }
-            _ => Ok(()),
-        }
+        gone(std::fs::remove_dir_all(&self.folder))
+            .with_context(|| format!("{}: cannot be removed", self.folder.display()))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use feedback::event::OfferId;
-use models::file::write_atomic;
+use models::file::{gone, write_atomic};
 use models::team::core::Core;
 use models::team::frame::Frame;
 use serde::{Deserialize, Serialize};
@@ -139,22 +139,13 @@ impl TeamFiles {
         }
         // Without an address the files are older than it, and are those of this team.
         if ledger.team.is_some() {
-            self.remove(&self.core_file())?;
-            self.remove(&self.left_file())?;
+            remove(&self.core_file())?;
+            remove(&self.left_file())?;
             ledger.contributions.iter_mut().for_each(|made| made.elsewhere = true);
             ledger.received = None;
         }
         ledger.team = Some(address.to_owned());
         self.write_ledger(&ledger)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(error).with_context(|| format!("{}: cannot be removed", path.display()))
-            }
-            _ => Ok(()),
-        }
     }
 
     pub fn write_core(&self, frame: &Frame, core: &Core) -> Result<()> {
@@ -240,17 +231,22 @@ impl TeamFiles {
         if !self.ledger_file().exists() {
             return Ok(());
         }
-        let Ok(mut ledger) = self.ledger() else { return self.remove(&self.left_file()) };
+        let Ok(mut ledger) = self.ledger() else { return remove(&self.left_file()) };
         let mut any = false;
         for made in ledger.contributions.iter_mut().filter(|made| everything || made.saw(offers)) {
             (made.offers, made.forgotten, any) = (vec![], true, true);
         }
         if any {
-            self.remove(&self.left_file())?;
+            remove(&self.left_file())?;
             self.write_ledger(&ledger)?;
         }
         Ok(())
     }
+}
+
+fn remove(path: &Path) -> Result<()> {
+    gone(std::fs::remove_file(path))
+        .with_context(|| format!("{}: cannot be removed", path.display()))
 }
 
 impl Ledger {

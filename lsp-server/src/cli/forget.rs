@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
+use models::file::gone;
 use std::io::{BufRead, IsTerminal, Write};
 
 #[derive(clap::Args)]
@@ -166,12 +167,8 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
 /// Removes the prompts that the last daemon handed to the learner. Any of them may quote what is to
 /// be forgotten.
 fn remove_handed(home: &Paths) -> Result<()> {
-    match std::fs::remove_dir_all(home.prompts()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("{}: cannot be removed", home.prompts().display()))
-        }
-        _ => Ok(()),
-    }
+    gone(std::fs::remove_dir_all(home.prompts()))
+        .with_context(|| format!("{}: cannot be removed", home.prompts().display()))
 }
 
 /// What `--since` says, by a clock that shows `now`.

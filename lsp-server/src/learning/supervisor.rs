@@ -51,7 +51,7 @@ pub struct Supervisor {
     /// the two, and both wait again. If another update succeeds, it gets one more attempt.
     suspect: Option<Batch>,
     /// Updates in a row that were given up for lack of memory or power.
-    lacks: u32,
+    short_of_resources: u32,
     /// A random number that makes the files of a job differ from those of every earlier job. The
     /// learner of a daemon that died may still write its own.
     run_id: u32,
@@ -87,7 +87,7 @@ impl Supervisor {
             child: None,
             failures: 0,
             suspect: None,
-            lacks: 0,
+            short_of_resources: 0,
             run_id: rand::random(),
             next_job: 1,
             contributions: None,
@@ -158,7 +158,7 @@ impl Supervisor {
         };
         match self.update(&batch, trigger).await {
             Ok(()) => {
-                (self.failures, self.lacks) = (0, 0);
+                (self.failures, self.short_of_resources) = (0, 0);
                 self.remove_prompts(&batch);
                 recorder.learned(batch);
                 self.status.send_modify(|status| status.failure = None);

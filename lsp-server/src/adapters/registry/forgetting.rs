@@ -3,6 +3,7 @@
 use super::{Entry, Registry};
 use anyhow::{Context, Result};
 use feedback::event::{AdapterVersion, OfferId};
+use models::file::gone;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -63,13 +64,8 @@ impl Registry {
         // removed.
         for entry in self.index.adapters.iter().filter(|entry| entry.forgotten) {
             for path in [self.adapter_file(entry.version), self.optimizer_file(entry.version)] {
-                match std::fs::remove_file(&path) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(error)
-                            .with_context(|| format!("{}: cannot be removed", path.display()));
-                    }
-                    _ => {}
-                }
+                gone(std::fs::remove_file(&path))
+                    .with_context(|| format!("{}: cannot be removed", path.display()))?;
             }
         }
         Ok(())

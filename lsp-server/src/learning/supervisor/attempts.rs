@@ -72,8 +72,8 @@ impl Supervisor {
             return None;
         }
         self.child = None;
-        self.lacks = self.lacks.saturating_add(1);
-        Some(backoff(self.lacks))
+        self.short_of_resources = self.short_of_resources.saturating_add(1);
+        Some(backoff(self.short_of_resources))
     }
 
     /// Notes a failure; answers how long to wait before the next attempt.
