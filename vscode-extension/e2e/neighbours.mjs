@@ -36,15 +36,10 @@ export const stories = {
         await window.insert(WEEK);
         await window.command('Add Cursor Below');
         await window.type(' ');
-        // The editor shows it at each cursor.
-        const offer = await eventually('an offer at both cursors', async () => {
-            const last = hone.lastOffer();
-            return last && (await window.ghost()) === last.shown.repeat(2) ? last : undefined;
-        });
-        await window.pause(400);
+        const offer = await window.offer(hone, 2);
         await window.shot('cursors');
         await isAccepted(at, offer);
-        await savedAs(at, 'cursors.rs', new RegExp(`^(${WEEK} ${offer.shown}\n?){2}$`));
+        await savedAs(at, 'cursors.rs', new RegExp(`^(${WEEK} ${offer.ghost}\n?){2}$`));
     },
 
     async 'an offer stays while the file saves itself'(at) {

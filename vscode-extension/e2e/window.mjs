@@ -241,12 +241,17 @@ export class Window {
         return parts.join('').replaceAll('\u00a0', ' ');
     }
 
-    /** The offer on screen, as the daemon's log has it. It stays there long enough to be read. */
-    async offer(hone) {
+    /**
+     * The offer on screen, as the daemon's log has it. The editor shows it at each cursor. Its
+     * grey text is what is left of it, if its beginning was typed meanwhile. It stays there long
+     * enough to be read.
+     */
+    async offer(hone, cursors = 1) {
         const offer = await eventually('the newest offer is on screen', async () => {
-            const ghost = await this.ghost();
-            const last = ghost && hone.lastOffer();
-            return last && last.shown.endsWith(ghost)
+            const all = await this.ghost();
+            const last = all && hone.lastOffer();
+            const ghost = all.slice(0, all.length / cursors);
+            return last && ghost.repeat(cursors) === all && last.shown.endsWith(ghost)
                 ? { id: last.id, text: last.shown, ghost }
                 : undefined;
         });
