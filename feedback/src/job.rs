@@ -6,7 +6,7 @@
 //! same bytes.
 
 use crate::episode::Episode;
-use crate::event::AdapterVersion;
+use crate::event::{AdapterVersion, OfferId};
 use crate::limits::LORA_RANK_MAX;
 use crate::reward::{RewardVersion, VALUE};
 use crate::schema::{self, SchemaError};
@@ -278,6 +278,10 @@ pub struct UpdateReport {
     pub adapter_sha256: String,
     pub episodes_used: usize,
     pub episodes_dropped: usize,
+    /// The offers of new episodes whose prompts did not fit into memory beside those of the others,
+    /// but do alone. They wait for the next update.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<OfferId>,
     /// How many of `episodes_used` were replayed from earlier updates.
     #[serde(default)]
     pub episodes_replayed: usize,

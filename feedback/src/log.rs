@@ -68,6 +68,9 @@ pub trait EventLog: Send + Sync {
         Ok(())
     }
 
+    /// Makes sure that the next event has this number or a larger one.
+    fn number_from(&self, next_seq: u64) -> Result<(), LogError>;
+
     /// Closes the log for good, so that another process can open it while this one ends. What was
     /// not flushed may be gone, and appending fails from now on.
     fn close(&self) {}
@@ -104,6 +107,11 @@ impl EventLog for MemoryLog {
         let event = Event { seq: self.next_seq.fetch_add(1, Ordering::Relaxed), at_ms, kind };
         events.push(event.clone());
         Ok(event)
+    }
+
+    fn number_from(&self, next_seq: u64) -> Result<(), LogError> {
+        self.next_seq.fetch_max(next_seq, Ordering::Relaxed);
+        Ok(())
     }
 
     fn flush(&self) -> Result<(), LogError> {

@@ -280,6 +280,18 @@ impl EventLog for SledLog {
         Ok(())
     }
 
+    fn number_from(&self, next_seq: u64) -> Result<(), LogError> {
+        let mut known = self.next_seq.lock();
+        if *known < next_seq {
+            let noted = |store: &Store| {
+                store.note_next_seq(next_seq).map_err(|error| self.write_error(error))
+            };
+            self.with_store(noted)?;
+            *known = next_seq;
+        }
+        Ok(())
+    }
+
     fn close(&self) {
         let mut store = self.store.write();
         self.is_closed.store(true, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use feedback::event::{Copied, CopySource, Outcome, Sampling, StopReason, TokenRe
 use feedback::experts::{ChosenExperts, ExpertLayout};
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
-use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample};
+use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample, offers_left};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
 
@@ -220,6 +220,29 @@ fn samples_are_ordered_by_document_then_time() {
     }
     let seqs: Vec<u64> = batch(&episodes).samples.iter().map(|sample| sample.seq).collect();
     assert_eq!(seqs, [1, 3, 0, 2]);
+}
+
+/// Where the prompts of all do not fit into memory, what an update leaves out waits for the next
+/// one. A prompt that is too long for any update would wait for ever.
+#[test]
+fn new_and_old_labels_come_first_and_those_that_are_left_wait() {
+    let mut episodes: Vec<Episode> = [4, 2, 8, 6].map(|seq| accepted(seq, &[0])).into();
+    episodes[0].completion.path = "src/main.rs".into();
+    episodes[1].outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
+    episodes[1].replacement = Some(vec![4]);
+    let replay = [accepted(1, &[0])];
+    let mut batch = try_batch(&episodes, &replay, &Hyper::default()).unwrap();
+    let seqs = |samples: &[Sample]| samples.iter().map(|s| s.seq).collect::<Vec<_>>();
+    assert_eq!(seqs(&batch.samples), [1, 2, 2, 6, 8, 4], "the order in which they are computed");
+    assert_eq!(batch.by_urgency(), [1, 2, 5, 3, 4, 0]);
+
+    let left = batch.keep(&[false, true, true, false, false, true]);
+    assert_eq!((seqs(&batch.samples), seqs(&left)), (vec![2, 2, 4], vec![1, 6, 8]));
+    assert_eq!(batch.dropped.memory, 3);
+    let too_long = left[1].prompt.clone();
+    let fits_alone = |prompt: &[u32]| prompt != too_long;
+    assert_eq!(offers_left(&left, &episodes, fits_alone), ["offer-8"]);
+    assert_eq!(offers_left(&left, &episodes, |_| true), ["offer-8", "offer-6"]);
 }
 
 #[test]

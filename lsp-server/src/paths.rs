@@ -38,6 +38,11 @@ impl Paths {
         Paths { root }
     }
 
+    /// The folder that all of them lie in.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub fn config_file(&self) -> PathBuf {
         self.root.join("config.toml")
     }

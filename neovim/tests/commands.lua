@@ -166,7 +166,10 @@ return {
       end)
       local found = vim.tbl_map(ghost.kinds, home:offers('another.rs'))
       check.equal({ 'accepted' }, found[2])
-      check.lacks(vim.inspect(found[1]), 'rejected')
+      -- A slow machine may need more than ten seconds to make other offers.
+      for _, kind in ipairs(found[1]) do
+        assert(vim.tbl_contains({ 'superseded', 'unseen', 'rejected_timeout' }, kind), kind)
+      end
     end,
   },
   {

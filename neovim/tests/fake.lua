@@ -35,12 +35,56 @@ return {
     end,
   },
   {
+    'in a file of DOS an offer of many lines brings line breaks, and no other marks',
+    function(home)
+      local answer = ' {\r\nfoo();\r\n}'
+      local editor, server = open(home, 'dos.txt', 'int x;\r\n', { answer = answer })
+      check.equal('dos', vim.trim(editor:eval('&fileformat')))
+      editor:press('A')
+      editor:wait_for('\nfoo();\n}\n')
+      editor:press('C-End')
+      editor:press('C-End')
+      server:wait_for('textDocument/didPartiallyAcceptCompletion', 2)
+      local part = server:sent('textDocument/didPartiallyAcceptCompletion')[2].params
+      check.equal(10, part.acceptedLength, 'the server counts its own line breaks')
+      editor:press('Enter')
+      editor:wait_for('foo();\n}\n')
+      editor:press('Tab')
+      server:wait_for('workspace/executeCommand', 1)
+      check.equal({ 'int x; {', 'foo();', '}' }, editor:lines())
+      check.equal({}, server:sent('hone/didReject'), 'a line break that is typed is the offer\'s')
+    end,
+  },
+  {
+    'where the server ends, a buffer has the mappings that Hone\'s replaced',
+    function(home)
+      local map = [[vim.api.nvim_create_autocmd('BufReadPost', { callback = function()
+        vim.keymap.set('i', '<Tab>', '[local]', { buffer = true })
+      end })]]
+      local editor = open(home, 'mapped.txt', '\n', {}, map)
+      editor:press('i')
+      editor:press('Tab')
+      editor:press('Escape')
+      editor:type(':lua vim.lsp.stop_client(vim.lsp.get_clients(), true)')
+      editor:press('Enter')
+      wait.until_('no server', function()
+        return vim.trim(editor:eval('luaeval("#vim.lsp.get_clients()")')) == '0'
+      end)
+      editor:press('A')
+      editor:press('Tab')
+      wait.until_('both by the mapping', function()
+        return editor:lines()[1] == '[local][local]'
+      end, function()
+        return editor:screen()
+      end)
+    end,
+  },
+  {
     'the server is told where the cursor comes to rest',
     function(home)
       local editor, server = open(home, 'rests.txt', 'one\ntwo 😀!\n', { answer = 'null' })
       server:wait_for('textDocument/didFocus', 1)
-      editor:press('j')
-      editor:press('$')
+      editor:press('j', '$')
       server:wait_for('textDocument/didFocus', 2)
       local told = server:sent('textDocument/didFocus')
       check.equal({ line = 1, character = 6 }, told[#told].params.position)
@@ -80,7 +124,8 @@ return {
   {
     'a newer request cancels the older, whose late answer is not shown',
     function(home)
-      local script = { answer = '-late', delay_ms = 900 }
+      -- The late answer would fit what is typed by then.
+      local script = { answer = 'b-late', delay_ms = 900, first_is_late = true }
       local editor, server = open(home, 'late.txt', '\n', script)
       editor:type('ia')
       server:wait_for(COMPLETION, 1)
@@ -88,22 +133,25 @@ return {
       server:wait_for(COMPLETION, 2)
       local requests, cancels = server:sent(COMPLETION), server:sent('$/cancelRequest')
       check.equal({ requests[1].id }, { cancels[1].params.id })
-      vim.wait(500)
-      check.lacks(editor:screen(), '-late')
-      editor:wait_for('ab-late')
-      check.equal(1, #server:sent('textDocument/didShowCompletion'))
+      editor:wait_for('abb-late')
+      check.equal(1, #server:sent('late answer'))
+      server:wait_for('textDocument/didShowCompletion', 1)
+      local shown = vim.tbl_map(function(message)
+        return message.params.item.command.arguments[1]
+      end, server:sent('textDocument/didShowCompletion'))
+      check.equal({ 'offer-2' }, shown)
     end,
   },
   {
     'leaving insert mode cancels the request, whose late answer is not shown',
     function(home)
-      local script = { answer = '-late', delay_ms = 600 }
+      local script = { answer = '-late', first_is_late = true }
       local editor, server = open(home, 'left.txt', '\n', script)
       editor:type('ia')
       server:wait_for(COMPLETION, 1)
       editor:press('Escape')
-      server:wait_for('$/cancelRequest', 1)
-      vim.wait(900)
+      server:wait_for('late answer', 1)
+      wait.settle()
       check.lacks(editor:screen(), '-late')
       check.equal({}, server:sent('textDocument/didShowCompletion'))
       check.equal({}, server:sent('hone/didReject'))

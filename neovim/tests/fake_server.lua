@@ -3,8 +3,10 @@
 ---
 --- The init file of that Neovim loads it. It writes every message to `log` as a line of JSON. After
 --- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
---- The answer `null` means no result, and `error` means an error. A request for a next edit is
---- answered with `new` in the place of the first `old` behind the cursor's line, or before it.
+--- The answer `null` means no result, and `error` means an error. With `first_is_late` the first
+--- completion waits until it is cancelled before it is answered, and `log` tells of that answer. A
+--- request for a next edit is answered with `new` in the place of the first `old` behind the
+--- cursor's line, or before it.
 
 local M = {}
 
@@ -77,9 +79,11 @@ local function next_edit(options, params)
   end
 end
 
---- The `request` function of the client that Neovim makes for this server.
-local function requester(options, write)
+--- The `request` function of the client that Neovim makes for this server. `late` gets a function
+--- that answers the completion that waits until it is cancelled, by the request's id.
+local function requester(options, write, late)
   local next_id, complete = 0, completer(options)
+  local is_late = options.first_is_late
   return function(method, params, callback, replied)
     next_id = next_id + 1
     local id = next_id
@@ -94,9 +98,20 @@ local function requester(options, write)
       answer(nil, { capabilities = CAPABILITIES })
     elseif method == 'textDocument/inlineCompletion' then
       -- It answers even if it was cancelled, because a late answer must not be shown.
-      vim.defer_fn(function()
-        complete(params, answer)
-      end, options.delay_ms)
+      local function complete_later()
+        vim.defer_fn(function()
+          complete(params, answer)
+          if late[id] then
+            write({ method = 'late answer', id = id })
+          end
+        end, options.delay_ms)
+      end
+      if is_late then
+        is_late = false
+        late[id] = complete_later
+      else
+        complete_later()
+      end
     elseif method == 'textDocument/copilotInlineEdit' then
       answer(nil, { edits = { next_edit(options, params) } })
     else
@@ -110,6 +125,7 @@ end
 ---@field log string
 ---@field answer string
 ---@field delay_ms integer
+---@field first_is_late? boolean
 ---@field replaces? integer
 ---@field old? string
 ---@field new? string
@@ -118,13 +134,17 @@ end
 ---@param options test.Script
 function M.configure(options)
   local write = writer(options.log)
-  local closing = false
+  local closing, late = false, {}
   vim.lsp.config('hone', {
     cmd = function(dispatchers)
       return {
-        request = requester(options, write),
+        request = requester(options, write, late),
         notify = function(method, params)
           write({ method = method, params = params })
+          local answer = method == '$/cancelRequest' and late[params.id]
+          if answer then
+            answer()
+          end
           if method == 'initialized' then
             local line = { busy = false, kind = 'Normal', message = 'scripted' }
             vim.schedule(function()

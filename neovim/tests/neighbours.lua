@@ -11,6 +11,9 @@ local WEEK, GHOST = ghost.WEEK, ghost.GHOST
 --- The menu completes the beginning of this word, which stands in the file.
 local WORD, BEGINNING = 'lanternfish', 'lantern'
 
+--- An entry of a menu that begins as an offer goes on.
+local ENTRY = 'Thornfish'
+
 local folder = vim.env.HONE_NEIGHBOURS
 
 local BLINK = [[
@@ -69,11 +72,23 @@ local function tab_takes_the_offer(home, name, options)
   editor:quit()
 end
 
---- While the menu is open, Tab takes its entry, and no offer is accepted.
+--- While the menu is open, Tab takes its entry, although there is an offer on screen.
 local function tab_takes_the_entry(home, name, options)
-  local editor = home:edit(name, WORD .. '\n\n', options)
-  editor:type('Go')
-  editor:type(BEGINNING)
+  local editor = home:edit(name, WEEK .. '\n\n' .. ENTRY .. '\n', options)
+  if options.mapped_first then
+    -- The other plugin maps its keys at the first insert, and Hone maps its own again after that.
+    editor:press('i')
+    editor:press('Escape')
+    editor:type(':Hone restart')
+    editor:press('Enter')
+    wait.until_('the server to be gone', function()
+      return not editor:screen():find('hone smollm2', 1, true)
+    end)
+    editor:wait_for('hone smollm2')
+  end
+  editor:press('A')
+  editor:type(' Th')
+  editor:wait_for(GHOST)
   wait.until_('the menu', function()
     return editor:eval(options.is_open):find('true')
   end, function()
@@ -81,12 +96,12 @@ local function tab_takes_the_entry(home, name, options)
   end)
   editor:press('Tab')
   wait.until_('the entry in the buffer', function()
-    return editor:lines()[3] == WORD
+    return editor:lines()[1] == WEEK .. ' ' .. ENTRY
   end, function()
     return editor:screen()
   end)
   wait.settle()
-  check.equal(WORD, editor:lines()[3], 'nothing else')
+  check.equal(WEEK .. ' ' .. ENTRY, editor:lines()[1], 'nothing else')
   check.equal({}, accepted(home, name), 'accepted offers')
   editor:quit()
 end
@@ -198,12 +213,15 @@ with({ 'blink.cmp' }, {
     end,
   },
   {
-    'blink.cmp: while its menu is open, Tab takes the entry',
+    'blink.cmp: while its menu is open, Tab takes the entry, whoever mapped it first',
     function(home)
-      tab_takes_the_entry(home, 'blinkmenu.rs', {
-        init = init({ 'blink.cmp' }, BLINK),
-        is_open = [[luaeval('tostring(require("blink.cmp").is_menu_visible())')]],
-      })
+      for name, mapped_first in pairs({ ['menu-hone.rs'] = false, ['menu-blink.rs'] = true }) do
+        tab_takes_the_entry(home, name, {
+          init = init({ 'blink.cmp' }, BLINK),
+          is_open = [[luaeval('tostring(require("blink.cmp").is_menu_visible())')]],
+          mapped_first = mapped_first,
+        })
+      end
     end,
   },
 })
@@ -216,12 +234,15 @@ with({ 'nvim-cmp', 'cmp-buffer' }, {
     end,
   },
   {
-    'nvim-cmp: while its menu is open, Tab takes the entry',
+    'nvim-cmp: while its menu is open, Tab takes the entry, whoever mapped it first',
     function(home)
-      tab_takes_the_entry(home, 'cmpmenu.rs', {
-        init = init({ 'nvim-cmp', 'cmp-buffer' }, CMP),
-        is_open = [[luaeval('tostring(require("cmp").visible())')]],
-      })
+      for name, mapped_first in pairs({ ['menu-hone.py'] = false, ['menu-cmp.py'] = true }) do
+        tab_takes_the_entry(home, name, {
+          init = init({ 'nvim-cmp', 'cmp-buffer' }, CMP),
+          is_open = [[luaeval('tostring(require("cmp").visible())')]],
+          mapped_first = mapped_first,
+        })
+      end
     end,
   },
 })

@@ -184,14 +184,17 @@ local stories = {
       local editor = with_ghost(home, 'ctrlo.rs')
       editor:press('C-o')
       editor:type('zz')
-      editor:wait_for(GHOST)
-      wait.settle()
+      wait.until_('the second offer on the screen', function()
+        local second = home:offers('ctrlo.rs')[2]
+        return second and second.shown == 1
+      end)
       check.equal({ 'superseded' }, ghost.kinds(home:offers('ctrlo.rs')[1]))
       editor:press('Tab')
       wait.until_('the second offer is accepted', function()
         return vim.deep_equal({ 'accepted' }, ghost.kinds(home:offers('ctrlo.rs')[2]))
       end)
       editor:quit()
+      check.equal({ 'superseded' }, ghost.kinds(home:offers('ctrlo.rs')[1]))
     end,
   },
   {

@@ -166,7 +166,11 @@ return {
   {
     'accepted text is counted in UTF-16 units',
     function()
-      check.equal({ 3, 2, 1 }, vim.tbl_map(offers.utf16_length, { 'abc', '😀', 'ß' }))
+      local function length(text, is_dos)
+        return offers.utf16_length({ text = text .. 'rest', entered = #text, is_dos = is_dos })
+      end
+      check.equal({ 3, 2, 1 }, vim.tbl_map(length, { 'abc', '😀', 'ß' }))
+      check.equal({ 5, 8 }, { length('a\n\nß\n'), length('a\nß\n\n', true) })
     end,
   },
   {

@@ -88,6 +88,11 @@ class Processes(FlowerTest):
         (flower / "config.toml").write_text("\n".join(lines))
         self.wait_for("the SuperLink listens", lambda: self.listens(port))
 
+    def states(self) -> list[str]:
+        """How each member that the coordinator knows stands with it."""
+        told = json.loads(self.flwr("supernode", "list", "test", "--format", "json"))
+        return sorted(node["status"] for node in told["nodes"])
+
 
 class Certificate(Processes):
     def file(self, name: str, content: bytes) -> str:
@@ -112,11 +117,6 @@ class Certificate(Processes):
             serialization.NoEncryption(),
         )
         return self.file(name, private), self.file(f"{name}.pub", public)
-
-    def states(self) -> list[str]:
-        """How each registered member stands with the coordinator."""
-        told = json.loads(self.flwr("supernode", "list", "test", "--format", "json"))
-        return sorted(node["status"] for node in told["nodes"])
 
     def member(self, name: str, link: int, trusted: str, key: str):
         return self.start(
@@ -180,6 +180,10 @@ exit 1
         client.write_text(f"open({str(marker)!r}, 'w').close()\n" + client.read_text())
         return app
 
+    def says(self, log: Path, words: str) -> None:
+        """Waits until a log has these words."""
+        self.wait_for(f"{log.name}: {words}", lambda: words in log.read_text(errors="replace"))
+
     def test_only_the_installed_app_runs_at_a_member(self):
         marker, hone = self.folder / "ran", self.folder / "hone"
         hone.write_text(self.HONE)
@@ -199,12 +203,13 @@ exit 1
             )
             for number in range(2)
         ]
+        self.wait_for("both members are there", lambda: self.states() == ["online", "online"])
 
         told = self.run_app(self.changed_app(marker))
         self.assertIn("The FAB could not be verified", told)
         self.assertIn("0 members, 2 are the minimum", told)
         for _, log in members:
-            self.assertIn("hone_team/client_app.py has another content", log.read_text())
+            self.says(log, "hone_team/client_app.py has another content")
         self.assertFalse(marker.exists() or asked.exists())
         # The nodes go on, and run what is installed.
         told = self.run_app(TEAM)
@@ -212,7 +217,7 @@ exit 1
         self.assertIn("Hone is not ready", told)
         self.assertNotIn("no such adapter", told)
         for _, log in members:
-            self.assertIn("no such adapter", log.read_text())
+            self.says(log, "no such adapter")
         self.assertFalse(marker.exists())
 
 

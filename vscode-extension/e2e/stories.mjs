@@ -39,6 +39,7 @@ export const FILES = {
     'late.rs': '',
     'away.rs': '',
     'off.rs': '',
+    'off-everywhere.rs': '',
     'indent.rs': '',
     'suggest.rs': 'fn wednesday_evening() {}\n',
     'restart.rs': '',
@@ -109,6 +110,24 @@ async function adapterServes(hone) {
         }
         await sleep(POLL_MS);
     }
+}
+
+/** Nothing is asked as the user types, Hone says why, and what is asked for is answered. */
+async function isOff({ window, hone }, reason) {
+    await window.statusIs('off');
+    const before = hone.completions().length;
+    await window.type(`${WEEK} `);
+    await window.pause(800);
+    assert.equal(await window.ghost(), '');
+    assert.equal(hone.completions().length, before, 'nothing is asked');
+    await window.command('Hone: Why Is Nothing Shown?');
+    await window.notification(reason).waitFor();
+    await window.command('Hone: Complete Here Now');
+    // An offer that is asked for may have several lines.
+    const isThere = async () => (await window.ghost()).startsWith('Thursday');
+    await eventually('what is asked for is answered', isThere);
+    await window.pause(400);
+    await window.dismiss();
 }
 
 export const stories = {
@@ -237,23 +256,18 @@ export const stories = {
         await outcomesAre(at.hone, offer, [{ kind: 'superseded', evidence: 'client_notice' }]);
     },
 
+    async 'with hone.enabled off there are offers only where they are asked for'(at) {
+        await at.window.file('off-everywhere.rs');
+        at.set({ 'hone.enabled': false });
+        await isOff(at, 'Hone is off in this editor');
+        at.set({});
+        await at.window.statusIs('ready');
+    },
+
     async 'switched off there are no offers, and switched on again there are'(at) {
         await at.window.file('off.rs');
         await at.window.command('Hone: Turn On or Off for This Language');
-        await at.window.statusIs('off');
-        const before = at.hone.completions().length;
-        await at.window.type(`${WEEK} `);
-        await at.window.pause(800);
-        assert.equal(await at.window.ghost(), '');
-        assert.equal(at.hone.completions().length, before, 'nothing is asked');
-        await at.window.command('Hone: Why Is Nothing Shown?');
-        await at.window.notification('Hone is off for rust in this editor').waitFor();
-        await at.window.command('Hone: Complete Here Now');
-        // An offer that is asked for may have several lines.
-        const isThere = async () => (await at.window.ghost()).startsWith('Thursday');
-        await eventually('what is asked for is answered', isThere);
-        await at.window.pause(400);
-        await at.window.dismiss();
+        await isOff(at, 'Hone is off for rust in this editor');
         await at.window.command('Hone: Turn On or Off for This Language');
         await at.window.statusIs('ready');
         await at.window.press('Backspace');

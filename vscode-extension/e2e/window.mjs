@@ -38,6 +38,8 @@ const INPUT_MS = 10_000;
 const KEY_PRESSES = 4;
 /** How long a tooltip may take to come. */
 const TOOLTIP_MS = 5_000;
+/** How long a grey text stays before it is read. */
+const GHOST_RESTS_MS = 400;
 /** From when on an open menu takes a click. */
 const MENU_MS = 400;
 
@@ -243,20 +245,22 @@ export class Window {
 
     /**
      * The offer on screen, as the daemon's log has it. The editor shows it at each cursor. Its
-     * grey text is what is left of it, if its beginning was typed meanwhile. It stays there long
-     * enough to be read.
+     * grey text is what is left of it, if its beginning was typed meanwhile. It has stayed there
+     * long enough to be read.
      */
-    async offer(hone, cursors = 1) {
-        const offer = await eventually('the newest offer is on screen', async () => {
+    offer(hone, cursors = 1) {
+        return eventually('the newest offer is on screen', async () => {
             const all = await this.ghost();
-            const last = all && hone.lastOffer();
+            if (all === '') return undefined;
+            await this.pause(GHOST_RESTS_MS);
+            // A busy window shows the grey text from before the last key for a while.
+            if ((await this.ghost()) !== all) return undefined;
+            const last = hone.lastOffer();
             const ghost = all.slice(0, all.length / cursors);
             return last && ghost.repeat(cursors) === all && last.shown.endsWith(ghost)
                 ? { id: last.id, text: last.shown, ghost }
                 : undefined;
         });
-        await this.pause(400);
-        return offer;
     }
 
     async noGhost() {

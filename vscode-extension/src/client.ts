@@ -1,7 +1,7 @@
 // The language client. It speaks Hone's protocol and replaces what the library would do with an
 // offer and with a connection that ends.
 
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import * as vscode from 'vscode';
 import {
@@ -9,6 +9,7 @@ import {
     ErrorAction,
     InlineCompletionRequest,
     LanguageClient,
+    State,
     type DynamicFeature,
     type StaticFeature,
 } from 'vscode-languageclient/node';
@@ -47,9 +48,15 @@ export interface ClientSource {
 
 export class HoneClient extends LanguageClient implements Connection {
     lastErrorLine: string | undefined;
+    private child: ChildProcess | undefined;
+    private isEnded = false;
 
     constructor({ path, output, lost }: ClientSource) {
-        const start = async () => spawn(path, ['lsp'], { stdio: 'pipe' });
+        const start = async () => {
+            if (this.isEnded) throw new Error('it was ended before it began');
+            this.child = spawn(path, ['lsp'], { stdio: 'pipe' });
+            return this.child;
+        };
         super('hone', 'Hone', start, {
             documentSelector: DOCUMENTS,
             outputChannel: output,
@@ -78,6 +85,13 @@ export class HoneClient extends LanguageClient implements Connection {
                 },
             },
         });
+    }
+
+    /** The library ends only a client that is up. One that is starting ends with its program. */
+    override async dispose(timeout?: number): Promise<void> {
+        this.isEnded = true;
+        if (this.state === State.Starting) this.child?.kill();
+        else await super.dispose(timeout);
     }
 
     /**

@@ -84,7 +84,7 @@ async function menu({ server, output }: CommandParts): Promise<void> {
 function menuEntries(server: Server): MenuEntry[] {
     const language = vscode.window.activeTextEditor?.document.languageId;
     const running = server.connected !== undefined;
-    const canComplete = running && isEnabled() && language !== undefined;
+    const canComplete = running && language !== undefined;
     const { isTrusted, workspaceFolders } = vscode.workspace;
     const separator = { label: '', kind: vscode.QuickPickItemKind.Separator };
     const entry = (label: string, command: string, isUseful = true): MenuEntry[] =>

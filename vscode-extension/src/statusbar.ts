@@ -92,7 +92,8 @@ export class StatusBar implements vscode.Disposable {
         this.item.accessibilityInformation = { label: `Hone: ${state}` };
         this.item.backgroundColor =
             state === 'error' ? new vscode.ThemeColor('statusBarItem.errorBackground') : undefined;
-        const ready = server.state.kind === 'running' && isEnabled();
+        // What is invoked is answered, even if offers as the user types are off.
+        const ready = server.state.kind === 'running';
         void vscode.commands.executeCommand('setContext', 'hone.ready', ready);
     }
 }

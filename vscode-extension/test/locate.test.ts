@@ -27,6 +27,13 @@ test('the setting comes first, then the bundled program, then PATH', () => {
     assert.deepEqual(where(all, { arch: 'arm64' }), { path: '/opt/bin/hone', source: 'PATH' });
 });
 
+test('an editor whose PATH is short finds the programs of the home folder', () => {
+    const own = ['/home/ada/.local/bin/hone', '/home/ada/.cargo/bin/hone'];
+    assert.deepEqual(where(own), { path: own[1], source: 'home folder' });
+    const onPath = { path: '/opt/bin/hone', source: 'PATH' };
+    assert.deepEqual(where([...own, onPath.path]), onPath);
+});
+
 test('a setting that is wrong is a problem, not a reason to run another program', () => {
     const problem = { problem: '/my/hone cannot be run; correct the setting hone.path' };
     assert.deepEqual(where([BUNDLED], { configured: '/my/hone' }), problem);

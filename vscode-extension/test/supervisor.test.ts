@@ -6,12 +6,16 @@ import { Supervisor, type Connection } from '../src/core/supervisor';
 class Fake implements Connection {
     initializeResult: Connection['initializeResult'];
     lastErrorLine: string | undefined;
-    disposed = false;
+    /** How often it was ended. */
+    disposals = 0;
+    /** Ends the start, if it takes long. */
+    private endStart: () => void = () => undefined;
 
     constructor(
         readonly die: () => void,
         version: string,
         private readonly refusal?: string,
+        private readonly slow?: Slow,
     ) {
         this.initializeResult = { serverInfo: { name: 'hone', version } };
         this.lastErrorLine = refusal;
@@ -19,21 +23,37 @@ class Fake implements Connection {
 
     async start(): Promise<void> {
         if (this.refusal !== undefined) throw new Error('ended');
+        if (this.slow === undefined) return;
+        await new Promise<void>((resolve, reject) => {
+            this.endStart = this.slow === 'comes up' ? resolve : reject;
+        });
     }
 
     async dispose(): Promise<void> {
-        this.disposed = true;
+        this.disposals += 1;
+        this.endStart();
     }
 }
 
-function supervised(options: { version?: string; refusal?: string; missing?: boolean } = {}) {
+/** What becomes of a start that takes long when the server is ended meanwhile. */
+type Slow = 'fails' | 'comes up';
+
+interface Options {
+    version?: string;
+    refusal?: string;
+    missing?: boolean;
+    slow?: Slow;
+}
+
+function supervised(options: Options = {}) {
     const started: Fake[] = [];
     const said: string[] = [];
     const supervisor = new Supervisor<Fake>({
         locate: () =>
             options.missing ? { problem: 'not found' } : { path: '/bin/hone', source: 'PATH' },
         connect: (_path, lost) => {
-            const fake = new Fake(lost, options.version ?? '0.1.0', options.refusal);
+            const { version = '0.1.0', refusal, slow } = options;
+            const fake = new Fake(lost, version, refusal, slow);
             started.push(fake);
             return fake;
         },
@@ -63,7 +83,7 @@ test('a server that dies is restarted, each time later, and in the end no more',
         await settled();
         assert.equal(started.length, before + 1);
         assert.equal(supervisor.connected, started.at(-1));
-        assert.equal(started.at(-2)?.disposed, true);
+        assert.equal(started.at(-2)?.disposals, 1);
     }
     started.at(-1)?.die();
     assert.deepEqual(supervisor.state, {
@@ -116,7 +136,7 @@ test('a server that is too old is stopped and reported', async () => {
     await supervisor.restart();
     const problem = '/bin/hone: Hone 0.0.9 is too old for this extension; install 0.1.0 or later';
     assert.deepEqual(supervisor.state, { kind: 'failed', problem });
-    assert.equal(started[0]?.disposed, true);
+    assert.equal(started[0]?.disposals, 1);
     assert.equal(supervisor.connected, undefined);
 });
 
@@ -152,7 +172,7 @@ test('a server whose start failed starts at a retry once the reason has passed',
     delete options.refusal;
     await supervisor.retry();
     assert.equal(supervisor.connected, started[1]);
-    assert.equal(started[0]?.disposed, true, 'the one that failed is cleared away');
+    assert.equal(started[0]?.disposals, 1, 'the one that failed is cleared away');
     assert.equal(said.filter((kind) => kind === 'stopped').length, 1, 'nobody asked for an end');
 });
 
@@ -190,4 +210,26 @@ test('a retry does not start a second server beside the one that the user asks f
     await Promise.all([supervisor.retry(), supervisor.restart()]);
     assert.equal(started.length, 2);
     assert.equal(supervisor.connected, started[1]);
+});
+
+test('a server that is restarted while it starts is ended first, however often', async () => {
+    const options: Options = { slow: 'fails' };
+    const { supervisor, started } = supervised(options);
+    const first = supervisor.restart();
+    await settled();
+    assert.equal(supervisor.state.kind, 'starting');
+    delete options.slow;
+    await Promise.all([first, supervisor.restart(), supervisor.restart()]);
+    assert.equal(started[0]?.disposals, 1);
+    assert.equal(started.length, 2, 'one server is enough for both');
+    assert.equal(supervisor.connected, started[1]);
+});
+
+test('a server that comes up although nobody wants it any more is ended then', async () => {
+    const { supervisor, started } = supervised({ slow: 'comes up' });
+    const start = supervisor.restart();
+    await settled();
+    await Promise.all([supervisor.stop(), start]);
+    assert.equal(supervisor.state.kind, 'stopped');
+    assert.equal(started[0]?.disposals, 2);
 });

@@ -15,10 +15,10 @@ use std::collections::HashSet;
 /// Folds the log, one event at a time and in log order, into counts for the status and
 /// into the labelled episodes that no update has learned from yet.
 ///
-/// Its state depends on the events alone, apart from one thing: how far updates have
-/// learned. Labels up to that log position are `learned`, those behind it are `waiting`.
-/// A fold that was saved can therefore be continued even if there were updates since
-/// ([`Fold::learned_through`]).
+/// Its state depends on the events alone, apart from one thing: what updates have learned
+/// from. Labels up to a log position are `learned`, but for those of the offers that updates
+/// have left out, which are `waiting` like those behind it. A fold that was saved can
+/// therefore be continued even if there were updates since ([`Fold::learned_through`]).
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fold {
     reward: RewardVersion,
@@ -120,11 +120,11 @@ impl Fold {
         self.reward == reward && self.model_sha256 == model_sha256
     }
 
-    /// Notes how far updates have learned since the fold was saved. `false` if the fold
-    /// was farther already: some episodes that wait again now are missing in it, so it
-    /// must be folded anew.
-    pub fn learned_through(&mut self, through: Option<u64>) -> bool {
-        self.labelled.advance_to(through)
+    /// Notes how far updates have learned since the fold was saved, and the offers that they have
+    /// left out. `false` if the fold was farther already: some episodes that wait again now are
+    /// missing in it, so it must be folded anew.
+    pub fn learned_through(&mut self, through: Option<u64>, left_out: HashSet<OfferId>) -> bool {
+        self.labelled.advance_to(through, left_out)
     }
 
     /// Takes the state of another fold, made after something was forgotten. Episodes that
@@ -286,11 +286,12 @@ impl Fold {
         (!labels.is_empty()).then_some(Batch { labels, episodes, replacements })
     }
 
-    /// An update has learned from the batch.
-    pub fn learned(&mut self, batch: Batch) {
+    /// An update has learned from the batch, but for the offers that it has left out. They wait
+    /// for the next one.
+    pub fn learned(&mut self, batch: Batch, left_out: &[OfferId]) {
         if self.is_current(&batch) {
             self.labelled.give_back(&batch.labels);
-            self.labelled.advance_to(batch.labels.last().copied());
+            self.labelled.learn(batch.labels.last().copied(), &batch.offers(), left_out);
         }
     }
 

@@ -1,17 +1,22 @@
 //! Labelled episodes: those that wait for an update, and those to be replayed.
 
 use super::Episode;
+use crate::event::OfferId;
 use crate::limits::{REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Episodes to learn from. Each has the log position of the event that made it so: the
 /// first verdict on the offer, or what was typed where nothing was offered. Events that
 /// follow reach an episode whether it waits or was learned from.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Labelled {
-    /// Labels at or before this log position have been learned from.
+    /// Labels at or before this log position have been learned from, but for those of `left_out`.
     through: Option<u64>,
+    /// Offers that updates have left out. A checkpoint need not hold them, because the registry of
+    /// adapters tells them.
+    #[serde(skip)]
+    left_out: HashSet<OfferId>,
     waiting: BTreeMap<u64, Episode>,
     /// The last episodes that an update has learned from.
     learned: BTreeMap<u64, Episode>,
@@ -26,7 +31,8 @@ impl Labelled {
     }
 
     pub fn insert(&mut self, at: u64, episode: Episode) {
-        if self.through.is_some_and(|through| at <= through) {
+        let is_through = self.through.is_some_and(|through| at <= through);
+        if is_through && !self.left_out.contains(&episode.completion.id) {
             self.learned.insert(at, episode);
             self.trim_learned();
             return;
@@ -43,19 +49,28 @@ impl Labelled {
         self.waiting.get_mut(&at).or_else(|| self.learned.get_mut(&at))
     }
 
-    /// Updates have learned up to this label. `false`, and nothing changes, if they had
-    /// learned farther already.
-    pub fn advance_to(&mut self, through: Option<u64>) -> bool {
+    /// Updates have learned up to this label, but for the offers that they have left out. `false`,
+    /// and nothing changes, if they had learned farther already.
+    pub fn advance_to(&mut self, through: Option<u64>, left_out: HashSet<OfferId>) -> bool {
         if through < self.through {
             return false;
         }
-        self.through = through;
-        if let Some(through) = through {
-            let behind = self.waiting.split_off(&through.saturating_add(1));
-            self.learned.extend(std::mem::replace(&mut self.waiting, behind));
-            self.trim_learned();
+        (self.through, self.left_out) = (through, left_out);
+        let learned = std::mem::take(&mut self.learned);
+        let waiting = std::mem::take(&mut self.waiting);
+        for (at, episode) in learned.into_iter().chain(waiting) {
+            self.insert(at, episode);
         }
         true
+    }
+
+    /// An update has learned from these offers, up to this label, but for those that it has left
+    /// out. They wait again.
+    pub fn learn(&mut self, through: Option<u64>, offers: &[OfferId], left_out: &[OfferId]) {
+        let mut all = std::mem::take(&mut self.left_out);
+        all.retain(|offer| !offers.contains(offer));
+        all.extend(offers.iter().filter(|offer| left_out.contains(offer)).cloned());
+        self.advance_to(through.max(self.through), all);
     }
 
     fn trim_learned(&mut self) {

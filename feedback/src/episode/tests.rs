@@ -147,6 +147,40 @@ fn after_a_restart_only_labels_younger_than_the_last_update_wait() {
     assert_eq!(fold(Some(2), events).waiting(), 1);
 }
 
+/// A model may need so much memory for prompts that an update cannot learn from all of its batch.
+#[test]
+fn what_an_update_has_left_out_waits_for_the_next_one_also_after_a_restart() {
+    let names = ["a", "b", "c"];
+    let events = || -> Vec<EventKind> {
+        names.iter().flat_map(|name| [offer(name, TEN), accepted(name)]).collect()
+    };
+    let mut live = fold(None, events());
+    let batch = live.take_batch(9).unwrap();
+    assert_eq!(batch.span(), (1, 5));
+    live.learned(batch, &["b".into(), "unknown".into()]);
+    assert_eq!((live.waiting(), live.replay(9).len()), (1, 2));
+
+    // The next daemon folds the log anew, or goes on from what was saved before the update.
+    let left_out = || HashSet::from([OfferId::from("b")]);
+    let mut anew = Fold::new(RewardVersion::V1, "base", None);
+    assert!(anew.learned_through(Some(5), left_out()));
+    numbered(events()).for_each(|event| {
+        anew.apply(&event);
+    });
+    let mut saved = fold(None, events());
+    assert!(saved.learned_through(Some(5), left_out()));
+    assert!(live == anew && live == saved);
+
+    let batch = live.take_batch(9).unwrap();
+    assert_eq!((batch.offers(), batch.span()), (vec!["b".to_owned()], (3, 3)));
+    live.return_batch(batch);
+    let batch = live.take_batch(9).unwrap();
+    live.learned(batch, &[]);
+    assert_eq!((live.waiting(), live.replay(9).len()), (0, 3));
+    assert!(saved.learned_through(Some(5), HashSet::new()));
+    assert!(live == saved, "what another update has learned from waits no more");
+}
+
 #[test]
 fn what_was_learned_from_is_replayed_freshest_first() {
     let kinds = (0..REPLAY_EPISODES_MAX + 3).flat_map(|i| {
@@ -160,7 +194,7 @@ fn what_was_learned_from_is_replayed_freshest_first() {
     let mut live = fold(None, kinds.clone());
     assert!(live.replay(2).is_empty(), "they wait for their first update");
     let batch = live.take_batch(usize::MAX).unwrap();
-    live.learned(batch);
+    live.learned(batch, &[]);
     let newest = [REPLAY_EPISODES_MAX + 2, REPLAY_EPISODES_MAX + 1].map(|i| format!("o{i}"));
     assert_eq!(ids(live.replay(2)), newest);
     assert_eq!(live.replay(usize::MAX).len(), REPLAY_EPISODES_MAX);

@@ -57,9 +57,13 @@ impl Store {
         self.file.sync_data()
     }
 
+    /// Refuses an event that could not be read again, such as one with a number that is not finite,
+    /// which JSON does not have. No event behind it could be read either.
     pub fn insert(&self, event: &Event) -> Result<(), String> {
         let mut value = vec![EVENT_FORMAT];
         serde_json::to_writer(&mut value, event).map_err(|error| error.to_string())?;
+        let read_again = serde_json::from_slice::<Event>(&value[1..]);
+        read_again.map_err(|error| format!("it would not be readable: {error}"))?;
         let inserted = self.events.insert(event.seq.to_be_bytes(), value);
         inserted.map(drop).map_err(|error| error.to_string())
     }

@@ -1,6 +1,6 @@
 use super::store::EVENTS;
 use super::*;
-use crate::event::EVENT_FORMAT;
+use crate::event::{EVENT_FORMAT, KeptCheck};
 use crate::testing::accepted;
 use models::file::beside;
 
@@ -209,6 +209,38 @@ fn a_log_that_is_opened_again_goes_on_where_it_was() {
     log.reopen().unwrap();
     assert_eq!(all(&log), before);
     assert_eq!(log.append(0, accepted("b")).unwrap().seq, 10);
+}
+
+#[test]
+fn numbers_can_be_left_out_and_stay_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let log = SledLog::open(&path).unwrap();
+    log.append(0, accepted("a")).unwrap();
+    log.number_from(50).unwrap();
+    log.number_from(7).unwrap();
+    log.flush().unwrap();
+    drop(log);
+    let log = SledLog::open(&path).unwrap();
+    assert!(log.damage().is_none(), "nothing is missing");
+    assert_eq!(log.append(0, accepted("b")).unwrap().seq, 50);
+}
+
+/// JSON has no number that is not finite. Where one was written, `null` could not be read again.
+#[test]
+fn an_event_that_could_not_be_read_again_is_refused_and_the_log_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    let log = SledLog::open(&path).unwrap();
+    for share in [f32::NAN, f32::INFINITY] {
+        let id = "a".to_owned();
+        let kept = EventKind::Kept { id, check: KeptCheck::HalfMinute, share };
+        let error = log.append(0, kept).unwrap_err().to_string();
+        assert!(error.contains("would not be readable"), "{error}");
+    }
+    log.append(1, accepted("b")).unwrap();
+    drop(log);
+    assert_eq!(all(&SledLog::open(&path).unwrap()).len(), 1);
 }
 
 #[test]

@@ -11,9 +11,10 @@ use crate::model::known_prompts::KnownPrompts;
 use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
 use crate::ppo::adamw::AdamW;
-use crate::ppo::batch::{Batch, BatchInputs};
+use crate::ppo::batch::{Batch, BatchInputs, offers_left};
 use crate::ppo::trained_part::TrainedPart;
 use anyhow::{Context, ensure};
+use feedback::event::OfferId;
 use feedback::job::{JOB_FORMAT, Job, JobProgress, Phase, Train, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::disk_cache::DiskCache;
@@ -133,7 +134,7 @@ impl Trainer {
             Some(_) => KnownPrompts::default(),
             None => folders.open(&base.sha256)?,
         };
-        let batch = read_batch(job, base, &known)?;
+        let (batch, left_out) = read_batch(job, base, &known)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
@@ -155,7 +156,7 @@ impl Trainer {
         };
         let times = Times { load, prompt, train, total: started.elapsed() };
         let report = report(job, &batch, kv.known, update, adapter_sha256, &times);
-        Ok(UpdateReport { gpu, ..report })
+        Ok(UpdateReport { gpu, left_out, ..report })
     }
 }
 
@@ -170,8 +171,13 @@ fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
 }
 
 /// Turns the episodes of a job into samples, as many as fit into memory. Models whose heads share
-/// no keys and values need up to 40 times the memory of others for a prompt.
-fn read_batch(job: &Job, base: &LoadedBase, known: &KnownPrompts) -> anyhow::Result<Batch> {
+/// no keys and values need up to 40 times the memory of others for a prompt. Returns with them the
+/// offers that are left to the next job.
+fn read_batch(
+    job: &Job,
+    base: &LoadedBase,
+    known: &KnownPrompts,
+) -> anyhow::Result<(Batch, Vec<OfferId>)> {
     let inputs = BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
@@ -182,16 +188,17 @@ fn read_batch(job: &Job, base: &LoadedBase, known: &KnownPrompts) -> anyhow::Res
         hyper: &job.hyper,
     };
     let mut batch = Batch::new(&job.episodes, &job.replay, &inputs)?;
-    let prompts = prompts_of(&batch);
-    let fitting = prompt_pass::fitting(&base.model, &prompts, known);
-    if fitting < batch.samples.len() {
+    let fitting =
+        prompt_pass::fitting(&base.model, &prompts_of(&batch), known, &batch.by_urgency());
+    let left = batch.keep(&fitting);
+    if !left.is_empty() {
         eprintln!(
-            "hone-learner: {fitting} of {} texts are learned, because the keys and values of more \
+            "hone-learner: {} of {} texts are learned, because the keys and values of more \
              prompts need over {} MiB with this model",
             batch.samples.len(),
+            fitting.len(),
             PROMPT_KV_BYTES_MAX >> 20
         );
-        batch.keep_first(fitting);
     }
     ensure!(
         !batch.samples.is_empty(),
@@ -199,7 +206,9 @@ fn read_batch(job: &Job, base: &LoadedBase, known: &KnownPrompts) -> anyhow::Res
          lab.prompt_tokens or serve a smaller model",
         PROMPT_KV_BYTES_MAX >> 20
     );
-    Ok(batch)
+    let fits_alone = |prompt: &[u32]| prompt_pass::fits_alone(&base.model, prompt);
+    let left_out = offers_left(&left, &job.episodes, fits_alone);
+    Ok((batch, left_out))
 }
 
 fn prompts_of(batch: &Batch) -> Vec<&[u32]> {
@@ -243,6 +252,7 @@ fn report(
         adapter_sha256,
         episodes_used: batch.judged().count(),
         episodes_dropped: batch.dropped.total(),
+        left_out: Vec::new(),
         episodes_replayed: batch.judged().filter(|(sample, _)| sample.replayed).count(),
         demonstrations: batch.samples.len() - batch.judged().count(),
         tokens_trained: batch.tokens(),

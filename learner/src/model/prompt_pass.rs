@@ -231,22 +231,52 @@ fn rows_max<T: Float>(model: &Transformer<T>) -> usize {
     PROMPT_KV_BYTES_MAX / row_bytes
 }
 
-/// How many prompts, counted from the first one, have keys and values that are kept together.
+/// Which prompts have keys and values that are kept together. They are chosen in this `order` of
+/// their indices, and one that does not fit keeps none behind it out.
 pub fn fitting<T: Float>(
     model: &Transformer<T>,
     prompts: &[&[u32]],
     known: &KnownPrompts,
-) -> usize {
-    count_within(rows_max(model), prompts, |prompt| known.contains(prompt))
+    order: &[usize],
+) -> Vec<bool> {
+    choose_within(rows_max(model), prompts, |prompt| known.contains(prompt), order)
 }
 
-/// How many prompts, counted from the first one, need no more than `rows_max` rows. Rows are
-/// counted as [`PromptKv::compute_with`] keeps them: known prompts share theirs with each other,
-/// and those that are computed with those of their group.
-fn count_within(rows_max: usize, prompts: &[&[u32]], is_known: impl Fn(&[u32]) -> bool) -> usize {
+/// Whether the keys and values of this prompt can be kept at all.
+pub fn fits_alone<T: Float>(model: &Transformer<T>, prompt: &[u32]) -> bool {
+    prompt.len() <= rows_max(model)
+}
+
+/// Which prompts need no more than `rows_max` rows together, chosen in this order.
+fn choose_within(
+    rows_max: usize,
+    prompts: &[&[u32]],
+    is_known: impl Fn(&[u32]) -> bool,
+    order: &[usize],
+) -> Vec<bool> {
+    let prompts: Vec<(&[u32], bool)> =
+        prompts.iter().map(|prompt| (*prompt, is_known(prompt))).collect();
+    if rows_of(prompts.iter().copied()) <= rows_max {
+        return vec![true; prompts.len()];
+    }
+    let mut chosen = vec![false; prompts.len()];
+    for index in order {
+        chosen[*index] = true;
+        // A prompt may move others to another group, so all of them are counted again.
+        let together = prompts.iter().zip(&chosen).filter(|(_, is_chosen)| **is_chosen);
+        let rows = rows_of(together.map(|(prompt, _)| *prompt));
+        chosen[*index] = rows <= rows_max;
+    }
+    chosen
+}
+
+/// The number of rows of these prompts, each with whether it is known. Rows are counted as
+/// [`PromptKv::compute_with`] keeps them: known prompts share theirs with each other, and those
+/// that are computed with those of their group.
+fn rows_of<'a>(prompts: impl Iterator<Item = (&'a [u32], bool)>) -> usize {
     let (mut rows, mut found, mut tree) = (0, PrefixTree::default(), PrefixTree::default());
-    for (index, prompt) in prompts.iter().enumerate() {
-        let tree = if is_known(prompt) {
+    for (prompt, is_known) in prompts {
+        let tree = if is_known {
             &mut found
         } else {
             let own = prompt.len() - tree.shared(prompt).0;
@@ -256,11 +286,8 @@ fn count_within(rows_max: usize, prompts: &[&[u32]], is_known: impl Fn(&[u32]) -
             &mut tree
         };
         rows += prompt.len() - tree.insert(prompt);
-        if rows > rows_max {
-            return index;
-        }
     }
-    prompts.len()
+    rows
 }
 
 /// Runs the base over the rows of one tree, on the GPU if the model is there. `done` is called with
@@ -467,16 +494,49 @@ mod tests {
     #[test]
     fn as_many_prompts_are_kept_as_fit_with_the_rows_that_they_share() {
         let prompts: [&[u32]; 4] = [&[1, 2, 3, 4], &[1, 2, 9], &[1, 2, 9], &[7]];
-        // For the last number the second and third prompt are known, and share no row with the
-        // first.
-        for (rows_max, all_alike, some_known) in
-            [(3, 0, 0), (4, 1, 1), (5, 3, 1), (6, 4, 1), (7, 4, 3), (8, 4, 4)]
-        {
+        let chosen = |rows_max, is_known: &dyn Fn(&[u32]) -> bool, order: &[usize]| {
+            let chosen = choose_within(rows_max, &prompts, is_known, order);
+            (0..prompts.len()).filter(|index| chosen[*index]).collect::<Vec<_>>()
+        };
+        let is_second = |prompt: &[u32]| prompt == prompts[1];
+        let cases: [(usize, &[usize], &[usize]); 7] = [
+            (2, &[3], &[3]),
+            (3, &[1, 2], &[1, 2]),
+            (4, &[0], &[0]),
+            (5, &[0, 1, 2], &[0, 3]),
+            (6, &[0, 1, 2, 3], &[0, 3]),
+            (7, &[0, 1, 2, 3], &[0, 1, 2]),
+            (8, &[0, 1, 2, 3], &[0, 1, 2, 3]),
+        ];
+        for (rows_max, all_alike, some_known) in cases {
             for is_known in [false, true] {
-                assert_eq!(count_within(rows_max, &prompts, |_| is_known), all_alike, "{rows_max}");
+                let found = chosen(rows_max, &|_| is_known, &[0, 1, 2, 3]);
+                assert_eq!(found, all_alike, "{rows_max}");
             }
-            let is_second = |prompt: &[u32]| prompt == prompts[1];
-            assert_eq!(count_within(rows_max, &prompts, is_second), some_known, "{rows_max}");
+            // The second and third prompt share no row with the first.
+            assert_eq!(chosen(rows_max, &is_second, &[0, 1, 2, 3]), some_known, "{rows_max}");
         }
+        let is_known = |_: &[u32]| false;
+        assert_eq!(chosen(4, &is_known, &[3, 0, 1, 2]), [1, 2, 3], "what does not fit is passed");
+        assert_eq!(chosen(5, &is_known, &[2, 3, 0, 1]), [1, 2, 3], "the same rows cost nothing");
+        assert_eq!(chosen(3, &is_known, &[0, 3, 1, 2]), [3], "one that is too long alone");
+    }
+
+    /// Prompts are chosen in another order than they are computed in, and the groups that they are
+    /// computed in depend on which are chosen.
+    #[test]
+    fn the_rows_of_chosen_prompts_are_counted_in_the_groups_that_compute_them() {
+        let long = PROMPT_PASS_ROWS_MAX as u32;
+        let begun: Vec<u32> = (0..long - 1).collect();
+        let longer = |last: u32| [&begun[..], &[last]].concat();
+        let (first, second) = (longer(long), longer(long + 1));
+        // The last two share no row, because one group has no room for both.
+        let prompts: [&[u32]; 3] = [&[long + 2], &first, &second];
+        let unknown = |_: &[u32]| false;
+        let rows = |of: &[&[u32]]| rows_of(of.iter().map(|prompt| (*prompt, false)));
+        assert_eq!(rows(&prompts), 2 * PROMPT_PASS_ROWS_MAX + 1);
+        let room = PROMPT_PASS_ROWS_MAX + 1;
+        assert_eq!(choose_within(room, &prompts, unknown, &[2, 1, 0]), [true, false, true]);
+        assert_eq!(choose_within(2 * room, &prompts, unknown, &[2, 1, 0]), [true; 3]);
     }
 }

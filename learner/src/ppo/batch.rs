@@ -13,12 +13,12 @@
 use crate::limits::{PROMPT_TOKENS_MAX, TAIL_TOKENS_MAX};
 use crate::model::lm_head::Target;
 use feedback::episode::Episode;
-use feedback::event::{AdapterVersion, Completion};
+use feedback::event::{AdapterVersion, Completion, OfferId};
 use feedback::experts::ExpertLayout;
 use feedback::job::{Advantage, Hyper};
 use feedback::reward::RewardVersion;
 use models::vocab::Vocab;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A recorded log-prob may be this far above 0, in nats, because of rounding.
@@ -171,11 +171,23 @@ impl Batch {
         builder.finish(episodes.len() + replay.len())
     }
 
-    /// Keeps the first `count` samples, because the prompts of more do not fit into memory.
-    pub fn keep_first(&mut self, count: usize) {
-        let left = self.samples.get(count..).unwrap_or_default();
+    /// The indices of the samples in the order in which they get the memory for their prompts: new
+    /// ones before those that are replayed, and the oldest first, because the newest has waited
+    /// least.
+    pub fn by_urgency(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.samples.len()).collect();
+        order.sort_by_key(|index| (self.samples[*index].replayed, self.samples[*index].seq));
+        order
+    }
+
+    /// Keeps these samples, because the prompts of more do not fit into memory. Returns the others.
+    pub fn keep(&mut self, is_kept: &[bool]) -> Vec<Sample> {
+        let mut left = Vec::new();
+        for (sample, is_kept) in std::mem::take(&mut self.samples).into_iter().zip(is_kept) {
+            if *is_kept { self.samples.push(sample) } else { left.push(sample) }
+        }
         self.dropped.memory += left.iter().filter(|sample| sample.verdict.is_some()).count();
-        self.samples.truncate(count);
+        left
     }
 
     /// The samples with a verdict.
@@ -194,6 +206,19 @@ impl Batch {
             self.judged().fold((0.0, 0), |(sum, n), (_, verdict)| (sum + value(verdict), n + 1));
         sum / count.max(1) as f32
     }
+}
+
+/// The offers among new `episodes` from which a later job can learn what is `left` of this one: the
+/// prompts of all others are too long for any job.
+pub fn offers_left(
+    left: &[Sample],
+    episodes: &[Episode],
+    fits_alone: impl Fn(&[u32]) -> bool,
+) -> Vec<OfferId> {
+    let waits = |sample: &&Sample| !sample.replayed && fits_alone(&sample.prompt);
+    let seqs: HashSet<u64> = left.iter().filter(waits).map(|sample| sample.seq).collect();
+    let waiting = episodes.iter().filter(|episode| seqs.contains(&episode.seq));
+    waiting.map(|episode| episode.completion.id.clone()).collect()
 }
 
 /// Turns episodes into samples, one episode after the other.

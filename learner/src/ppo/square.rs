@@ -14,7 +14,7 @@ use models::team::core::Core;
 use models::team::frame::{CORE_NUMBERS, Frame, RANK};
 use rayon::prelude::*;
 
-/// How far the rows of A may be from those of the squares found in them, relative to the largest.
+/// How far the rows of A may be from those of the squares, relative to the largest.
 const TOLERANCE: f32 = 1e-3;
 
 /// C of every map, and the fixed matrix that it is multiplied with.
@@ -41,7 +41,12 @@ impl Square {
         let is_composed = lora.shared_rank == RANK
             && frame.maps.len() == lora.layers.iter().map(Vec::len).sum::<usize>()
             && lora.layers.iter().flatten().enumerate().all(|(map, pair)| {
-                values::<f32>(&pair.a).is_ok_and(|own| own.starts_with(&square.rows(map, lora)))
+                let made = square.rows(map, lora);
+                // The scale is rounded once more in the adapter, which has alpha and not the scale.
+                let are_made = |own: Vec<f32>| {
+                    own.get(..made.len()).is_some_and(|rows| are_close(rows, &made))
+                };
+                values::<f32>(&pair.a).is_ok_and(are_made)
             });
         anyhow::ensure!(is_composed, "the parent adapter was not made with this shared part");
         Ok(square)
@@ -93,10 +98,7 @@ impl Square {
             let core = solve(rows, &a, map.rows_in, factor);
             square.fixed_a.push(a);
             square.cores.push(core);
-            let made = square.rows(square.cores.len() - 1, lora);
-            let largest = rows.iter().fold(0f32, |most, value| most.max(value.abs()));
-            let off = rows.iter().zip(&made).map(|(row, made)| (row - made).abs());
-            if off.fold(0f32, f32::max) > TOLERANCE * largest {
+            if !are_close(rows, &square.rows(square.cores.len() - 1, lora)) {
                 return Ok(None);
             }
         }
@@ -172,6 +174,12 @@ impl Square {
     }
 }
 
+/// Whether rows of A are those that were made of a square.
+fn are_close(rows: &[f32], made: &[f32]) -> bool {
+    let largest = rows.iter().fold(0f32, |most, value| most.max(value.abs()));
+    rows.iter().zip(made).all(|(row, made)| (row - made).abs() <= TOLERANCE * largest)
+}
+
 /// The C for which `factor`·C·A comes closest to these rows: rows·Aᵀ·(A·Aᵀ)⁻¹/`factor`.
 fn solve(rows: &[f32], a: &[f32], rows_in: usize, factor: f32) -> Vec<f32> {
     let product = |left: &[f32], right: &[f32]| -> f64 {
@@ -204,6 +212,8 @@ fn solve(rows: &[f32], a: &[f32], rows_in: usize, factor: f32) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::model::lora::LoraGradient;
+    use models::adapter::{LoraAdapter, LoraPair};
+    use models::team::compose::compose;
     use models::team::frame::FrameMap;
 
     fn frame() -> Frame {
@@ -253,6 +263,52 @@ mod tests {
         assert!(changed(|pair| &mut pair.b), "B is another");
         let (lora, _) = learned(&frame);
         assert!(Square::own(&frame, &Lora { shared_rank: 1, ..lora }).unwrap().is_none());
+    }
+
+    /// An adapter with this shared part and a private one of this rank and alpha, as a member makes
+    /// it for a contribution.
+    fn composed(frame: &Frame, core: &Core, rank: usize, alpha: f32) -> Lora {
+        let pairs = frame.maps.iter().map(|map| LoraPair {
+            name: map.name.clone(),
+            rows_out: map.rows_out,
+            rows_in: map.rows_in,
+            a: vec![0.25; rank * map.rows_in],
+            b: vec![0.5; map.rows_out * rank],
+        });
+        let private = LoraAdapter {
+            architecture: frame.architecture.clone(),
+            base_sha256: frame.base_sha256.clone(),
+            rank,
+            shared_rank: 0,
+            alpha,
+            invocation: vec![],
+            pairs: pairs.collect(),
+        };
+        let both = compose(frame, core, Some(&private)).unwrap();
+        let pairs = both.pairs.into_iter().map(|pair| LoraLayer {
+            a: matrix(pair.a, both.rank, pair.rows_in).unwrap(),
+            b: matrix(pair.b, pair.rows_out, both.rank).unwrap(),
+        });
+        let layers = pairs.map(|pair| vec![pair]).collect();
+        Lora { rank: both.rank, shared_rank: both.shared_rank, alpha: both.alpha, layers }
+    }
+
+    /// An adapter says its alpha, and alpha / rank need not be exact.
+    #[test]
+    fn the_shared_part_is_found_beside_a_private_one_of_any_scale() {
+        let frame = frame();
+        let numbers: Vec<i32> = (0..frame.numbers() as i32).map(|i| i * 37 % 401 - 200).collect();
+        let core = Core::new(&frame, 3, numbers.clone()).unwrap();
+        for (rank, alpha) in [(16, 32.0), (10, 32.0), (9, 20.0), (38, 64.0)] {
+            let lora = composed(&frame, &core, rank, alpha);
+            let square = Square::shared(&frame, &core, &lora).unwrap();
+            assert_eq!(square.values(), [core.values(0), core.values(1)].concat());
+        }
+        let lora = composed(&frame, &core, 10, 32.0);
+        let mut numbers = numbers;
+        numbers[300] += 20;
+        let other = Core::new(&frame, 4, numbers).unwrap();
+        assert!(Square::shared(&frame, &other, &lora).is_err(), "one number is another");
     }
 
     /// The rows of A are linear in C, so a difference quotient of the loss is exact.

@@ -177,6 +177,8 @@ pub enum EngineError {
     Gone,
     #[error("adapter v{0} is not loaded")]
     NotLoaded(AdapterVersion),
+    #[error("with adapter v{0} (0 is the model alone) a number is not finite")]
+    NotFinite(AdapterVersion),
     #[error("{0}")]
     Failed(String),
 }

@@ -290,6 +290,11 @@ impl LlamaEngine {
         self.rows = None;
         let decoded = self.context.decode(&fed, from, SCORING, prompt.len() - from - 1, abort);
         let row = |index| self.context.logits_at(text.rows() - index);
+        let is_finite = |logits: &[f32]| logits.iter().all(|logit| logit.is_finite());
+        if decoded.is_ok() && !row(0).is_some_and(is_finite) {
+            self.context.forget(SCORING, from);
+            return Err(EngineError::NotFinite(adapter));
+        }
         let score = decoded.map(|()| text.score(row, healing.as_bytes(), &self.vocab));
         self.context.forget(SCORING, from);
         match score {

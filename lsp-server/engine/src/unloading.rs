@@ -88,12 +88,14 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> UnloadingEngine<E, L> {
         let versions: Vec<_> = self.adapters.iter().map(|(version, _)| *version).collect();
         // A candidate is loaded from a temporary file, which goes when it is registered. One that
         // was forgotten in the meantime has no file at all, and no request asks for it.
-        self.adapters.retain(|(version, path)| {
+        for (version, path) in &self.adapters {
             let registered = (self.files)(*version);
             let path = if registered.exists() { &registered } else { path };
-            let loaded = engine.load_adapter(*version, path, &versions);
-            loaded.inspect_err(|error| tracing::warn!("adapter v{version}: {error}")).is_ok()
-        });
+            // It stays in the list, because there may be memory for it the next time.
+            if let Err(error) = engine.load_adapter(*version, path, &versions) {
+                tracing::warn!("adapter v{version}: {error}");
+            }
+        }
         Ok(engine)
     }
 }

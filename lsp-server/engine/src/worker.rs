@@ -64,13 +64,16 @@ pub struct UnloadRule {
     pub residence: Residence,
 }
 
-/// Sets the flag when dropped: a request whose future is dropped (`$/cancelRequest`) stops its
-/// decode.
-pub struct AbortOnDrop(pub Arc<AtomicBool>);
+/// Sets the flag when dropped without an answer: a request whose future is dropped
+/// (`$/cancelRequest`) stops its decode. An answer takes the flag out, which may then serve for
+/// another attempt.
+struct AbortOnDrop(Option<Arc<AtomicBool>>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        if let Some(abort) = &self.0 {
+            abort.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -122,10 +125,12 @@ impl EngineHandle {
         request: Request,
         abort: Arc<AtomicBool>,
     ) -> Result<Generated, EngineError> {
-        let _guard = AbortOnDrop(abort.clone());
+        let mut guard = AbortOnDrop(Some(abort.clone()));
         let (reply, answer) = oneshot::channel();
         self.send(Job::Generate { request: Box::new(request), abort, reply })?;
-        answer.await.map_err(|_| EngineError::Gone)?
+        let answered = answer.await;
+        guard.0 = None;
+        answered.map_err(|_| EngineError::Gone)?
     }
 
     /// Loads an adapter between two requests. Answers how long the engine was held.

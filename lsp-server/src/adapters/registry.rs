@@ -16,6 +16,7 @@ use index::Index;
 use models::file::{publish_new, sha256};
 use policy::trial::{Arms, End, Verdict};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// The number of adapter files of each base model that are kept to roll back to. Older files are
@@ -45,7 +46,8 @@ pub struct Entry {
     pub sha256: String,
     pub base_sha256: String,
     pub created_at_ms: u64,
-    /// The log positions of the first and the last label that it learned from.
+    /// The log positions of the first and the last label of its batch. It learned from all of them
+    /// but for those that its report names as left out.
     pub labels: (u64, u64),
     /// The offers whose labels it learned from. An entry without this field, written by an older
     /// Hone, counts as having learned from every offer.
@@ -240,9 +242,25 @@ impl Registry {
     /// The log position of the last label that an adapter of this base learned from. Forgotten
     /// adapters do not count, so that the labels that are left are learned from again.
     pub fn learned_through(&self, base_sha256: &str) -> Option<u64> {
-        let of_base = |entry: &&Entry| entry.base_sha256 == base_sha256 && !entry.forgotten;
-        let of_base = self.index.adapters.iter().filter(of_base);
-        of_base.map(|entry| entry.labels.1).max()
+        self.kept_of(base_sha256).map(|entry| entry.labels.1).max()
+    }
+
+    /// The offers that updates of this base have left out, and that none has learned from since.
+    pub fn left_out(&self, base_sha256: &str) -> HashSet<OfferId> {
+        let mut left_out = HashSet::new();
+        for entry in self.kept_of(base_sha256) {
+            for learned in entry.offers.iter().flatten() {
+                left_out.remove(learned);
+            }
+            left_out.extend(entry.report.left_out.iter().cloned());
+        }
+        left_out
+    }
+
+    /// The entries of this base that are not forgotten.
+    fn kept_of(&self, base_sha256: &str) -> impl Iterator<Item = &Entry> {
+        let is_kept = move |entry: &&Entry| entry.base_sha256 == base_sha256 && !entry.forgotten;
+        self.index.adapters.iter().filter(is_kept)
     }
 
     pub fn folder(&self) -> &Path {

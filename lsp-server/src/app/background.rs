@@ -1,8 +1,7 @@
-//! The periodic tasks, which run a few times a second.
+//! The periodic tasks, which run a few times a second, and the one that follows the settings.
 
 use crate::app::App;
 use crate::app::retention::Retention;
-use crate::services::Services;
 use crate::services::checkpoint;
 use crate::services::log_recovery::LogRecovery;
 use std::sync::Weak;
@@ -21,21 +20,24 @@ pub async fn tick(app: Weak<App>) {
     }
 }
 
-/// Tells the workspaces of every change of the setting `privacy.ignore`, until the services are
-/// dropped.
-pub async fn follow_ignored(services: Weak<Services>) {
-    let Some((mut changes, mut known)) = services.upgrade().map(|services| {
-        let settings = &services.settings;
-        (settings.changes(), settings.current().privacy.ignore.clone())
+/// Tells the workspaces of every change of the setting `privacy.ignore`, and the sessions when the
+/// open folders are to be indexed or not any more, until the app is dropped.
+pub async fn follow_settings(app: Weak<App>) {
+    let Some((mut changes, mut known)) = app.upgrade().map(|app| {
+        let settings = &app.services.settings;
+        (settings.changes(), settings.current())
     }) else {
         return;
     };
     while changes.changed().await.is_ok() {
-        let Some(services) = services.upgrade() else { return };
-        let settings = services.settings.current();
-        if settings.privacy.ignore != known {
-            known.clone_from(&settings.privacy.ignore);
-            services.workspaces.use_ignored(settings.not_stored.clone());
+        let Some(app) = app.upgrade() else { return };
+        let settings = app.services.settings.current();
+        if settings.privacy.ignore != known.privacy.ignore {
+            app.services.workspaces.use_ignored(settings.not_stored.clone());
         }
+        if settings.indexes_folders() != known.indexes_folders() {
+            app.sessions.all().iter().for_each(|session| session.index_folders());
+        }
+        known = settings;
     }
 }

@@ -68,6 +68,11 @@ impl App {
             tracing::warn!("{damage}");
             health.report(Source::EventLog, damage);
         }
+        // The log may be younger than the adapters, after `data` was removed or an older copy of it
+        // was put back. Labels with numbers that an adapter has learned would count as learned.
+        if let Some(learned) = registry.learned_through(&model.sha256) {
+            log.number_from(learned + 1)?;
+        }
         let generation = log.generation();
         let derived = DerivedState::of(&*log, &DerivedInputs::of(&registry, &model.sha256))?;
         let checkpoint = derived.checkpoint_if_worth(generation)?;
@@ -115,8 +120,7 @@ impl App {
         let (lines, status_line) = watch::channel(line);
         let weak = Arc::downgrade(&services);
         tokio::spawn(status_line::follow(weak.clone(), learner.subscribe(), lines));
-        tokio::spawn(trial_runner::run(weak.clone()));
-        tokio::spawn(background::follow_ignored(weak));
+        tokio::spawn(trial_runner::run(weak));
         let app = Arc::new(App {
             paths: paths.clone(),
             services,
@@ -127,6 +131,7 @@ impl App {
             contributions: OnceLock::new(),
         });
         tokio::spawn(background::tick(Arc::downgrade(&app)));
+        tokio::spawn(background::follow_settings(Arc::downgrade(&app)));
         app
     }
 

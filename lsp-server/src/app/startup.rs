@@ -65,8 +65,10 @@ impl ServeOptions {
     /// The same options as arguments of another `hone`.
     pub fn to_args(&self) -> Vec<std::ffi::OsString> {
         let mut args = vec![];
+        // The daemon has another working folder.
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         if let Some(model) = &self.model {
-            args.extend(["--model".into(), model.into()]);
+            args.extend(["--model".into(), absolute(model).into()]);
         }
         if let Some(template) = &self.template {
             args.extend(["--template".into(), template.into()]);
@@ -75,7 +77,7 @@ impl ServeOptions {
             args.push("--manual-clock".into());
         }
         if let Some(folder) = &self.prompt_cache {
-            args.extend(["--prompt-cache".into(), folder.into()]);
+            args.extend(["--prompt-cache".into(), absolute(folder).into()]);
         }
         args
     }

@@ -6,7 +6,7 @@ use crate::report::status::screen;
 use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
 use crate::session::request::Trigger;
 use crate::testing;
-use crate::testing::fixtures::{self, completion, home};
+use crate::testing::fixtures::{self, completion, eventually, home};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
@@ -70,6 +70,46 @@ async fn app(home: &Paths) -> Arc<App> {
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let clock = Arc::new(ManualClock::starting_at(0));
     testing::app::start(home, Config::default(), fixtures::engine(&["x"]), clock, log).await
+}
+
+/// The settings were read only when the editor opened a folder. It was not indexed if they were
+/// changed later, and stayed indexed after they were changed back.
+#[tokio::test]
+async fn open_folders_are_indexed_as_the_settings_say_at_the_moment() {
+    let (_folder, home) = home();
+    let app = app(&home).await;
+    let (session, services) = (app.session(), &app.services);
+    let project = tempfile::tempdir().unwrap();
+    let file = project.path().join("a.rs");
+    std::fs::write(&file, "fn on_disk() {}\n").unwrap();
+    let path = file.to_string_lossy().into_owned();
+    session.open_folder(project.path());
+    let text = Rope::from_str("fn in_editor() {}\n");
+    let document = Document { path: path.clone(), language: "rust".into(), version: 1, text };
+    session.open("file:///a.rs".into(), document);
+    let index = |indexes| {
+        let mut config = Config::default();
+        config.completion.memory = indexes;
+        services.settings.replace(config);
+    };
+    let indexed = || {
+        let folder = services.workspaces.holding(&path)?;
+        folder.snapshot().retrieval.text(&path)
+    };
+    // The task that follows the settings begins.
+    tokio::task::yield_now().await;
+    assert!(services.workspaces.status().is_empty());
+    for _ in 0..2 {
+        index(true);
+        let is_known = || indexed().as_deref() == Some("fn in_editor() {}\n");
+        eventually("the document that was open before is indexed", is_known).await;
+        index(false);
+        eventually("the index is dropped", || services.workspaces.status().is_empty()).await;
+    }
+    index(true);
+    eventually("the folder is opened", || !services.workspaces.status().is_empty()).await;
+    session.end();
+    assert!(services.workspaces.status().is_empty(), "the editor has gone");
 }
 
 /// Waits for the checkpoint, which another thread writes. Answers its log position.
@@ -215,6 +255,10 @@ impl EventLog for LogOnFullDisk {
             return Err(LogError::Write { path: "log".into(), reason: "no space left".into() });
         }
         self.log.append(at_ms, kind)
+    }
+
+    fn number_from(&self, next_seq: u64) -> Result<(), LogError> {
+        self.log.number_from(next_seq)
     }
 
     fn flush(&self) -> Result<(), LogError> {

@@ -3,7 +3,7 @@
 
 use crate::cli::settings::Configured;
 use crate::config::{
-    self, Changed, Config, LAB, current_name, node, schema, schema_for_users, unknown,
+    self, Changed, Config, LAB, current_name, names, node, schema, schema_for_users, unknown,
 };
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
@@ -118,7 +118,7 @@ fn print_below(key: &str, value: &Value) -> Result<()> {
 
 /// The value of a setting; null if it is not set and has no default.
 fn value_of<'a>(all: &'a Value, key: &str) -> &'a Value {
-    key.split('.').fold(all, |table, name| &table[name])
+    names(key).into_iter().fold(all, |table, name| &table[name])
 }
 
 async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
+use crate::privacy::forget_scope::names_of;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::{AskedFor, RecentRequest};
 use anyhow::Result;
@@ -55,8 +56,10 @@ pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
 
 /// What the user asked about.
 struct Place {
-    /// As it was given, and as an absolute path.
-    names: [String; 2],
+    /// As it was given.
+    name: String,
+    /// What it may be recorded as.
+    names: Vec<String>,
     line: Option<u32>,
 }
 
@@ -66,9 +69,7 @@ impl Place {
             line.parse().ok().filter(|_| !file.is_empty()).map(|line: u32| (file, line))
         });
         let (file, line) = numbered.map_or((text, None), |(file, line)| (file, Some(line)));
-        let absolute = std::path::absolute(Path::new(file));
-        let absolute = absolute.map_or_else(|_| file.to_owned(), |path| path.display().to_string());
-        Place { names: [file.to_owned(), absolute], line }
+        Place { name: file.to_owned(), names: names_of(file), line }
     }
 
     fn holds(&self, request: &RecentRequest) -> bool {
@@ -78,10 +79,10 @@ impl Place {
 
 fn nothing(place: Option<&Place>) -> String {
     match place {
-        Some(Place { names: [name, _], line: Some(line) }) => {
+        Some(Place { name, line: Some(line), .. }) => {
             format!("Nothing was asked lately on line {line} of {name}.")
         }
-        Some(Place { names: [name, _], line: None }) => {
+        Some(Place { name, line: None, .. }) => {
             format!("Nothing was asked lately in {name}. `hone why` shows all files.")
         }
         None => "Nothing was asked since the daemon started.".to_owned(),
@@ -138,6 +139,13 @@ mod tests {
         assert!(Place::of("/p/a.rs:12").holds(&of_file));
         assert!(!Place::of("/p/a.rs:13").holds(&of_file));
         assert!(!Place::of("/p/b.rs").holds(&of_file));
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::write(root.join("a.rs"), "").unwrap();
+        let of_file = request(&root.join("a.rs").display().to_string(), 12, Reason::Shown);
+        let roundabout = root.join("sub/../a.rs:12").display().to_string();
+        assert!(Place::of(&roundabout).holds(&of_file));
         let untitled = request("untitled:Untitled-1", 3, Reason::Shown);
         assert!(Place::of("untitled:Untitled-1").holds(&untitled));
     }

@@ -5,7 +5,7 @@
 //! the right values count all the same.
 
 use super::patterns::NoPattern;
-use super::{Config, expected, parse_file, renamed, schema};
+use super::{Config, expected, names, parse_file, renamed, schema};
 use feedback::schema::{SchemaError, field};
 use serde::Deserialize;
 use serde_json::Value as Schema;
@@ -186,7 +186,7 @@ impl From<String> for Wrong {
 fn judge(key: &str, value: DeValue) -> Result<(), Wrong> {
     let wrong = || Wrong::from(expected::wrong(key));
     let mut nested = value;
-    for name in key.rsplit('.') {
+    for name in names(key).into_iter().rev() {
         let mut table = DeTable::new();
         table.insert(Spanned::new(0..0, name.to_owned().into()), Spanned::new(0..0, nested));
         nested = DeValue::Table(table);
@@ -236,11 +236,12 @@ fn drop_lines(table: &mut DeTable, text: &str, unreadable: &[Problem]) {
 pub fn line_of_key(text: &str, key: &str) -> Option<usize> {
     let (file, _) = DeTable::parse_recoverable(text);
     let mut table = file.get_ref();
-    let (tables, name) = key.rsplit_once('.')?;
-    for part in tables.split('.') {
-        table = table.get(part)?.get_ref().as_table()?;
+    let names = names(key);
+    let (name, tables) = names.split_last()?;
+    for part in tables {
+        table = table.get(*part)?.get_ref().as_table()?;
     }
-    Some(line_of(text, table.get(name)?.span().start))
+    Some(line_of(text, table.get(*name)?.span().start))
 }
 
 /// The number of the line, from 1 on.

@@ -2,13 +2,13 @@
 //! as the user wrote it.
 
 use super::renamed::old_name;
-use super::{Config, Problem, check, current_name, expected, node, schema};
+use super::{Config, Problem, check, current_name, expected, names, node, schema};
 use crate::paths::MAKE_WRITABLE;
 use anyhow::{Context, Result, anyhow, bail};
 use models::file::write_atomic;
 use serde_json::Value as Json;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, TableLike, Value};
 
 /// Reads the file. A file that does not exist counts as empty.
@@ -59,9 +59,21 @@ pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Changed> {
     if let Some(wrong) = remaining.iter().find(is_own) {
         bail!("{wrong}; nothing was changed");
     }
-    write_atomic(path, text.as_bytes())
-        .with_context(|| format!("{}: cannot be written; {MAKE_WRITABLE}", path.display()))?;
+    let target = linked(path)?;
+    write_atomic(&target, text.as_bytes())
+        .with_context(|| format!("{}: cannot be written; {MAKE_WRITABLE}", target.display()))?;
     Ok(Changed { config, remaining })
+}
+
+/// The file itself, if the path is a link to it, as it is for those who keep their settings in a
+/// repository. Writing to the link would put a file of its own in the link's place.
+fn linked(path: &Path) -> Result<PathBuf> {
+    if !path.is_symlink() {
+        return Ok(path.to_owned());
+    }
+    path.canonicalize().with_context(|| {
+        format!("{}: is a link to a file that is not there; remove the link", path.display())
+    })
 }
 
 /// # Errors
@@ -80,12 +92,13 @@ fn check_settable(key: &str) -> Result<()> {
 fn changed(text: &str, key: &str, value: Option<&Json>) -> Result<String> {
     let mut document: DocumentMut = text.parse()?;
     for name in old_name(key).iter().map(String::as_str).chain(value.is_none().then_some(key)) {
-        remove(document.as_table_mut(), name);
+        remove(document.as_table_mut(), &names(name));
     }
     let Some(value) = value else { return Ok(document.to_string()) };
-    let (tables, name) = key.rsplit_once('.').with_context(|| expected::unknown(key))?;
+    let names = names(key);
+    let [tables @ .., name] = names.as_slice() else { bail!(expected::unknown(key)) };
     let mut table: &mut dyn TableLike = document.as_table_mut();
-    for part in tables.split('.') {
+    for part in tables {
         table = table
             .entry(part)
             .or_insert_with(toml_edit::table)
@@ -96,13 +109,14 @@ fn changed(text: &str, key: &str, value: Option<&Json>) -> Result<String> {
     Ok(document.to_string())
 }
 
-/// Removes a key, if it is there.
-fn remove(table: &mut dyn TableLike, key: &str) {
-    match key.split_once('.') {
-        None => {
-            table.remove(key);
+/// Removes a setting, if it is there.
+fn remove(table: &mut dyn TableLike, names: &[&str]) {
+    match names {
+        [] => {}
+        [name] => {
+            table.remove(name);
         }
-        Some((name, rest)) => {
+        [name, rest @ ..] => {
             if let Some(below) = table.get_mut(name).and_then(Item::as_table_like_mut) {
                 remove(below, rest);
             }
@@ -173,6 +187,33 @@ mod tests {
         assert_eq!((config.learning.batch_episodes, config.learning.enabled), (4, false));
         assert!(!config.completion.is_on("c++"));
         assert_eq!(config.model.name.as_deref(), Some("smollm2-135m"));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_to_the_file_stays_and_the_file_is_changed() {
+        let (folder, path) = folder();
+        let mine = folder.path().join("mine.toml");
+        std::os::unix::fs::symlink(&mine, &path).unwrap();
+        let error = set(&path, "learning.enabled", Some(&json!(false))).unwrap_err();
+        assert!(error.to_string().contains("remove the link"), "{error:#}");
+        std::fs::write(&mine, "# mine\n").unwrap();
+        assert!(!config(&path, "learning.enabled", json!(false)).learning.enabled);
+        assert!(path.is_symlink());
+        assert!(std::fs::read_to_string(&mine).unwrap().contains("enabled = false"));
+    }
+
+    #[test]
+    fn the_name_of_a_language_may_have_dots() {
+        let (_folder, path) = folder();
+        let key = "completion.languages.yaml.ansible";
+        assert!(!config(&path, key, json!(false)).completion.languages["yaml.ansible"]);
+        std::fs::write(&path, "[completion.languages]\n\"yaml.ansible\" = 1\n").unwrap();
+        let changed = set(&path, "learning.enabled", Some(&json!(true))).unwrap();
+        let [problem] = &changed.remaining[..] else { panic!("{:?}", changed.remaining) };
+        assert_eq!((&*problem.key, problem.line), (key, Some(2)));
+        let changed = set(&path, key, None).unwrap();
+        assert!(changed.remaining.is_empty() && changed.config.completion.languages.is_empty());
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use file::{Changed, set};
 pub use lab::{LAB, LabConfig};
 pub use next_edit::{NextEdit, NextEditScore};
 pub use renamed::current_name;
-pub use schema::{node, schema, schema_for_users};
+pub use schema::{names, node, schema, schema_for_users};
 pub use team::TeamConfig;
 
 use anyhow::{Result, bail};
@@ -227,7 +227,8 @@ pub struct LearningConfig {
     /// Whether labels start updates. They are recorded either way.
     pub enabled: bool,
     /// Whether an update must prove itself against what served before it. Until then it
-    /// answers a part of the requests. If this is off, an update serves at once.
+    /// answers a part of the requests. If this is off, an update serves as soon as it has passed
+    /// the holdout check.
     pub trial: bool,
     /// The number of labelled episodes that starts an update.
     #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]

@@ -22,9 +22,24 @@ pub fn schema_for_users() -> Value {
     schema
 }
 
+/// The tables whose names are those of languages, which may contain dots, such as Neovim's
+/// `yaml.ansible`.
+const BY_LANGUAGE: [&str; 3] =
+    ["completion.eagerness_for.", "completion.languages.", "completion.next_edit_for."];
+
+/// The names of a key such as `completion.max_tokens`: its tables, and the setting.
+pub fn names(key: &str) -> Vec<&str> {
+    for table in BY_LANGUAGE {
+        if let Some(language) = key.strip_prefix(table) {
+            return table.split_terminator('.').chain([language]).collect();
+        }
+    }
+    key.split('.').collect()
+}
+
 /// The part of a schema that describes a key such as `completion.max_tokens`.
 pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
-    key.split('.').try_fold(schema, field)
+    names(key).into_iter().try_fold(schema, field)
 }
 
 #[cfg(test)]
@@ -49,6 +64,20 @@ mod tests {
         assert_eq!(multiline["default"], "invoked");
         assert_eq!(multiline["oneOf"][0]["const"], "never");
         assert_eq!(multiline["oneOf"][0]["description"], "Never.");
+    }
+
+    /// The names of every other table are ours, and have no dots.
+    #[test]
+    fn only_names_of_languages_may_have_dots() {
+        fn open_tables(schema: &Value, key: &str) -> Vec<String> {
+            let below = schema["properties"].as_object().into_iter().flatten();
+            let below = below.flat_map(|(name, one)| open_tables(one, &format!("{key}{name}.")));
+            let is_open = schema["additionalProperties"].is_object();
+            is_open.then(|| key.to_owned()).into_iter().chain(below).collect()
+        }
+        assert_eq!(open_tables(&schema(), ""), BY_LANGUAGE);
+        assert_eq!(names("completion.languages.yaml.ansible").last(), Some(&"yaml.ansible"));
+        assert_eq!(names("lab.ppo.clip_low"), ["lab", "ppo", "clip_low"]);
     }
 
     #[test]

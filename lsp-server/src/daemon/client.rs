@@ -224,9 +224,15 @@ fn start_daemon(home: &Paths, options: &ServeOptions) -> Result<Child> {
     command
         .arg("serve")
         .args(options.to_args())
+        // The folder of the editor that starts it stays free to be removed or unmounted.
+        .current_dir(home.root())
+        .env("HONE_HOME", home.root())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);
+    if let Some(learner) = std::env::var_os("HONE_LEARNER").filter(|value| !value.is_empty()) {
+        command.env("HONE_LEARNER", std::path::absolute(learner)?);
+    }
     // An editor's Ctrl-C or end must not reach the other editors' daemon.
     detach(command.as_std_mut());
     command.spawn().context("cannot start the daemon")

@@ -29,14 +29,19 @@ const CHECK_POLL: Duration = Duration::from_millis(10);
 /// Becomes the daemon by locking `daemon.lock`. The lock is held for the life of the process, which
 /// alone writes the home's data. So files that an interrupted daemon did not finish go here.
 pub fn elect(home: &Paths) -> Result<File> {
-    let elected = lock(home)?;
+    elect_with(home, || std::thread::sleep(CHECK_POLL))
+}
+
+/// `pause` is called between two attempts to take the lock.
+fn elect_with(home: &Paths, pause: impl FnMut()) -> Result<File> {
+    let elected = lock(home, pause)?;
     if let Err(error) = remove_unfinished(&home.data()) {
         tracing::warn!("{}: unfinished files are left: {error}", home.data().display());
     }
     Ok(elected)
 }
 
-fn lock(home: &Paths) -> Result<File> {
+fn lock(home: &Paths, mut pause: impl FnMut()) -> Result<File> {
     let path = home.daemon_lock();
     let file = files::private()
         .create(true)
@@ -48,9 +53,7 @@ fn lock(home: &Paths) -> Result<File> {
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < CHECK_LIMIT => {
-                std::thread::sleep(CHECK_POLL);
-            }
+            Err(TryLockError::WouldBlock) if began.elapsed() < CHECK_LIMIT => pause(),
             Err(TryLockError::WouldBlock) => return Err(AlreadyRunning { lock: path }.into()),
             Err(TryLockError::Error(error)) => {
                 return Err(error).with_context(|| path.display().to_string());
@@ -70,15 +73,12 @@ mod tests {
         home.create().unwrap();
         let looking = File::create(home.daemon_lock()).unwrap();
         looking.lock().unwrap();
-        let looks = std::thread::spawn(move || {
-            std::thread::sleep(2 * CHECK_POLL);
-            drop(looking);
-        });
+        let mut looking = Some(looking);
         let unfinished = home.clock_history().with_extension("json.7-0.tmp");
         std::fs::write(&unfinished, "half").unwrap();
-        let elected = elect(&home).unwrap();
+        let elected = elect_with(&home, || drop(looking.take())).unwrap();
+        assert!(looking.is_none(), "the lock was held at first");
         assert!(!unfinished.exists());
-        looks.join().unwrap();
         let other = elect(&home).unwrap_err();
         assert!(other.is::<AlreadyRunning>(), "{other:#}");
         drop(elected);

@@ -28,6 +28,22 @@ pub async fn refusal(
     kl_base: f32,
     own: Vec<Reference>,
 ) -> Result<Option<String>, EngineError> {
+    match forgotten(engine, candidate, before, kl_base, own).await {
+        Err(EngineError::NotFinite(version)) if version == candidate => {
+            Ok(Some("a number that it computes is not finite".into()))
+        }
+        answer => answer,
+    }
+}
+
+/// What the candidate has forgotten, if it is too much.
+async fn forgotten(
+    engine: &EngineHandle,
+    candidate: AdapterVersion,
+    before: AdapterVersion,
+    kl_base: f32,
+    own: Vec<Reference>,
+) -> Result<Option<String>, EngineError> {
     if kl_base > KL_LIMIT {
         return Ok(Some(format!(
             "it has gone {kl_base:.1} nats a token from the base; {KL_LIMIT} is the limit"
@@ -102,6 +118,7 @@ impl Display for Lines {
 async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<Lines, EngineError> {
     let mut lines = Lines::default();
     for request in requests {
+        let candidate = request.adapters[0];
         match engine.score(request).await {
             Ok(scores) => {
                 let (by_candidate, by_before) = (scores[0].is_greedy, scores[1].is_greedy);
@@ -111,6 +128,7 @@ async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<L
             }
             // The line is too long, or no adapter could generate it. The other lines are enough.
             Err(EngineError::Failed(_)) => {}
+            Err(EngineError::NotFinite(version)) if version != candidate => {}
             Err(error) => return Err(error),
         }
     }

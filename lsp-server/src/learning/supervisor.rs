@@ -18,6 +18,7 @@ use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::{Context, Result, bail, ensure};
 use attempts::GivenUp;
 use feedback::episode::Batch;
+use feedback::event::OfferId;
 use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
 use feedback::reward;
 use models::adapter::LoraAdapter;
@@ -157,10 +158,9 @@ impl Supervisor {
             return None;
         };
         match self.update(&batch, trigger).await {
-            Ok(()) => {
+            Ok(left_out) => {
                 (self.failures, self.short_of_resources) = (0, 0);
-                self.remove_prompts(&batch);
-                recorder.learned(batch);
+                self.learned(batch, &left_out);
                 self.status.send_modify(|status| status.failure = None);
                 // A successful update shows that these sources have recovered.
                 for source in [Source::Learner, Source::Trial, Source::Adapters] {
@@ -179,13 +179,27 @@ impl Supervisor {
         }
     }
 
-    /// Removes the prompts of a batch, which nobody needs any more.
-    fn remove_prompts(&self, batch: &Batch) {
+    /// An update has learned from a batch, but for the offers that it has left out. Those wait for
+    /// the next one.
+    fn learned(&self, batch: Batch, left_out: &[OfferId]) {
+        if !left_out.is_empty() {
+            tracing::info!(
+                "{} label(s) wait for the next update, because the prompts of all need more memory \
+                 than an update may use for them",
+                left_out.len()
+            );
+        }
+        self.remove_prompts(&batch, left_out);
+        self.services.recorder.learned(batch, left_out);
+    }
+
+    /// Removes the prompts of a batch that nobody needs any more.
+    fn remove_prompts(&self, batch: &Batch, left_out: &[OfferId]) {
         let Some(handed) = self.services.handed_prompts.clone() else { return };
-        let prompts: Vec<Vec<u32>> = batch
-            .episodes
-            .iter()
-            .map(|episode| episode.completion.base_prompt().to_vec())
+        let completions = batch.episodes.iter().map(|episode| &episode.completion);
+        let prompts: Vec<Vec<u32>> = completions
+            .filter(|completion| !left_out.contains(&completion.id))
+            .map(|completion| completion.base_prompt().to_vec())
             .collect();
         tokio::task::spawn_blocking(move || handed.remove(prompts.iter().map(Vec::as_slice)));
     }
@@ -236,15 +250,20 @@ impl Supervisor {
         Some(GivenUp { reason, lacks_resources: true })
     }
 
-    /// Runs one update, from the batch to the served adapter.
-    async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<()> {
+    /// Runs one update, from the batch to the served adapter. Answers which offers of the batch it
+    /// has left out.
+    async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<Vec<OfferId>> {
         let settings = self.services.settings.current();
         self.was_learning = settings.learning.enabled;
         let limit_mb =
             resources().await.map_or(0, |resources| resources.learner_limit_mb(&settings.learning));
         let job = self.job(batch, limit_mb);
-        let report = self.train(&job, batch, trigger).await?;
-        self.install(&job, batch, report).await
+        let mut report = self.train(&job, batch, trigger).await?;
+        let offers = batch.offers();
+        report.left_out.retain(|offer| offers.contains(offer));
+        let left_out = report.left_out.clone();
+        self.install(&job, batch, report).await?;
+        Ok(left_out)
     }
 
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
@@ -368,6 +387,9 @@ impl Supervisor {
 
         let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
         let mut offers = batch.offers();
+        offers.retain(|offer| !report.left_out.contains(offer));
+        // The same labels would be learned from for ever.
+        ensure!(!offers.is_empty(), "the learner has left out all labels");
         offers.extend(job.replay.iter().map(|episode| episode.completion.id.clone()));
         let entry = Entry {
             version: job.candidate,
@@ -386,7 +408,7 @@ impl Supervisor {
         self.promote(Candidate { entry, adapter: path, optimizer }, batch).await
     }
 
-    async fn promote(&self, mut candidate: Candidate, batch: &Batch) -> Result<()> {
+    async fn promote(&self, candidate: Candidate, batch: &Batch) -> Result<()> {
         let entry = &candidate.entry;
         let (parent, took_ms) = (entry.parent, entry.report.total_ms);
         let services = &self.services;
@@ -404,25 +426,16 @@ impl Supervisor {
             );
             Ok(())
         };
-        let (version, outcome) = if services.settings.current().learning.trial {
-            let tried = trial_runner::try_candidate(services, candidate, still_wanted).await?;
-            let outcome = match tried.refusal {
-                None => "is on trial",
-                Some(reason) => {
-                    tracing::warn!("adapter v{} is not tried: {reason}", tried.version);
-                    "is given up"
-                }
-            };
-            (tried.version, outcome)
-        } else {
-            let change = services.adapters.change().await;
-            still_wanted(change.registry())?;
-            candidate.take_number(change.registry());
-            let (version, file) = (candidate.entry.version, candidate.adapter.clone());
-            change.swap(version, file, move |registry| registry.promote(&candidate)).await?;
-            (version, "serves")
+        let tried = trial_runner::try_candidate(services, candidate, still_wanted).await?;
+        let outcome = match tried.refusal {
+            None if services.settings.current().learning.trial => "is on trial",
+            None => "serves",
+            Some(reason) => {
+                tracing::warn!("adapter v{} is not tried: {reason}", tried.version);
+                "is given up"
+            }
         };
-        tracing::info!("adapter v{version} {outcome}; update took {took_ms} ms");
+        tracing::info!("adapter v{} {outcome}; update took {took_ms} ms", tried.version);
         Ok(())
     }
 }

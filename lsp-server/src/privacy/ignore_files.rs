@@ -35,6 +35,8 @@ const DEPTH_LIMIT: usize = 64;
 /// The longest ignore file, in bytes. A longer one is not read, so it ignores everything.
 const FILE_BYTES: u64 = 256 * 1024;
 
+/// All sessions share it. Its locks are not held while the disk is read, so that a mount that does
+/// not answer holds up only those who ask about its files.
 pub struct IgnoreFiles {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
     /// Reads what git ignores everywhere.
@@ -120,38 +122,44 @@ impl IgnoreFiles {
     }
 
     fn global(&self) -> Arc<Gitignore> {
-        let mut kept = self.global.lock();
-        match &*kept {
-            Some((read_at, rules)) if read_at.elapsed() < FRESH => rules.clone(),
-            _ => {
-                let rules = Arc::new((self.read_global)());
-                *kept = Some((Instant::now(), rules.clone()));
-                rules
-            }
+        let known = self.global.lock().clone();
+        if let Some((_, rules)) = known.filter(|(read_at, _)| read_at.elapsed() < FRESH) {
+            return rules;
         }
+        let rules = Arc::new((self.read_global)());
+        *self.global.lock() = Some((Instant::now(), rules.clone()));
+        rules
     }
 
     fn folder(&self, path: &Path) -> Arc<Folder> {
-        let mut folders = self.folders.lock();
-        if let Some(known) = folders.get(path).filter(|known| known.read_at.elapsed() < FRESH) {
-            return known.clone();
+        let known = self.folders.lock().get(path).cloned();
+        if let Some(known) = known.filter(|known| known.read_at.elapsed() < FRESH) {
+            return known;
         }
+        let read = Arc::new(Folder::read(path));
+        let mut folders = self.folders.lock();
         if folders.len() >= FOLDERS_LIMIT {
             folders.clear();
         }
+        folders.insert(path.to_owned(), read.clone());
+        read
+    }
+}
+
+impl Folder {
+    fn read(path: &Path) -> Folder {
+        let read_at = Instant::now();
         let is_repository = path.join(".git").exists();
         let mut git = vec![path.join(GITIGNORE)];
         if is_repository {
             git.push(git_folder(path).join("info/exclude"));
         }
-        let read = Arc::new(Folder {
-            read_at: Instant::now(),
+        Folder {
+            read_at,
             hone: read(path, &[path.join(HONEIGNORE)]),
             git: read(path, &git),
             is_repository,
-        });
-        folders.insert(path.to_owned(), read.clone());
-        read
+        }
     }
 }
 
@@ -364,24 +372,49 @@ mod tests {
         assert!(ignored.is_ignored("untitled:.npmrc", &Patterns::none()));
     }
 
-    /// Every completion asks once, and a deep tree must not make it slow.
+    /// Here the disk never answers: `.honeignore` is a pipe that nobody writes to.
+    #[cfg(unix)]
+    #[test]
+    fn a_disk_that_does_not_answer_holds_up_only_those_who_ask_about_its_files() {
+        const LONG: Duration = Duration::from_secs(10);
+        let tree = Tree::new(&[("hangs/a.rs", ""), ("answers/a.rs", "")]);
+        let pipe = tree.at("hangs/.honeignore");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let ignored = Arc::new(IgnoreFiles::default());
+        let ask = |path: &str| {
+            let (ignored, path) = (ignored.clone(), tree.at(path));
+            let (asked, answered) = std::sync::mpsc::channel();
+            std::thread::spawn(move || asked.send(ignored.is_ignored(&path, &Patterns::none())));
+            answered
+        };
+        let waiting = ask("hangs/a.rs");
+        let early = waiting.recv_timeout(Duration::from_millis(200));
+        assert!(early.is_err(), "the disk was not asked");
+        let other = ask("answers/a.rs").recv_timeout(LONG);
+        // Whoever opens the other end of the pipe lets the reader go.
+        std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        assert_eq!(other, Ok(false));
+        assert_eq!(waiting.recv_timeout(LONG), Ok(false));
+    }
+
+    /// Every completion asks once, and must not read the files of all folders above it each time.
     #[test]
     fn ignore_files_are_cached_for_a_moment() {
         let tree = Tree::new(&[("repo/.honeignore", "a.rs\n")]);
         let ignored = IgnoreFiles::default();
-        assert!(ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()));
-        let started = Instant::now();
-        const ROUNDS: u32 = 100;
-        for _ in 0..ROUNDS {
-            assert!(!ignored.is_ignored(&tree.at("repo/b.rs"), &Patterns::none()));
-        }
-        let each = started.elapsed() / ROUNDS;
-        assert!(each < Duration::from_millis(1), "{each:?}");
-        std::fs::remove_file(tree.0.path().join("repo/.honeignore")).unwrap();
-        std::thread::sleep(FRESH);
-        assert!(
-            !ignored.is_ignored(&tree.at("repo/a.rs"), &Patterns::none()),
-            "the cache must expire"
-        );
+        let ignores = |path: &str| ignored.is_ignored(&tree.at(path), &Patterns::none());
+        let were_read_at = |at: Instant| {
+            for folder in ignored.folders.lock().values_mut() {
+                Arc::get_mut(folder).expect("nobody else has it").read_at = at;
+            }
+        };
+        assert!(ignores("repo/a.rs") && !ignores("repo/b.rs"));
+        // However slow this test is, they stay fresh.
+        were_read_at(Instant::now() + 100 * FRESH);
+        tree.write("repo/.honeignore", "b.rs\n");
+        assert!(ignores("repo/a.rs") && !ignores("repo/b.rs"), "no file is read again");
+        were_read_at(Instant::now() - FRESH);
+        assert!(!ignores("repo/a.rs") && ignores("repo/b.rs"), "the cache must expire");
     }
 }

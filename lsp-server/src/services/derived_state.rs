@@ -8,12 +8,14 @@ use crate::adapters::registry::Registry;
 use anyhow::{Context, Result, ensure};
 use feedback::checkpoint::Checkpoint;
 use feedback::episode::Fold;
+use feedback::event::OfferId;
 use feedback::log::{EventLog, LogError};
 use feedback::reward;
 use policy::gate::prior::Prior;
 use policy::learned_state::LearnedState;
 use policy::trial::Arms;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// The number of events after which a checkpoint is written again. A start reads at most that many,
@@ -29,6 +31,8 @@ pub struct DerivedInputs {
     pub model_sha256: String,
     /// The log position of the last label that an update has learned from.
     pub learned_through: Option<u64>,
+    /// The offers up to there that updates have left out.
+    pub left_out: HashSet<OfferId>,
     pub trial: Option<Arms>,
     /// The prior that the gate starts from.
     pub prior: Prior,
@@ -39,6 +43,7 @@ impl DerivedInputs {
         DerivedInputs {
             model_sha256: model_sha256.to_owned(),
             learned_through: registry.learned_through(model_sha256),
+            left_out: registry.left_out(model_sha256),
             trial: registry.trial(),
             prior: gate_prior::load(registry.folder()),
         }
@@ -57,8 +62,10 @@ pub struct DerivedState {
 
 impl DerivedState {
     fn new(inputs: &DerivedInputs) -> DerivedState {
+        let mut fold = Fold::new(reward::CURRENT, &inputs.model_sha256, None);
+        fold.learned_through(inputs.learned_through, inputs.left_out.clone());
         DerivedState {
-            fold: Fold::new(reward::CURRENT, &inputs.model_sha256, inputs.learned_through),
+            fold,
             learned_state: LearnedState::new(&inputs.model_sha256, inputs.trial, &inputs.prior),
             new_events: 0,
         }
@@ -113,7 +120,10 @@ impl DerivedState {
             derived.learned_state.started_with(&inputs.prior),
             "the gate starts from another prior"
         );
-        ensure!(derived.fold.learned_through(inputs.learned_through), "an update was rolled back");
+        ensure!(
+            derived.fold.learned_through(inputs.learned_through, inputs.left_out.clone()),
+            "an update was rolled back"
+        );
         ensure!(
             derived.learned_state.resume_trial(inputs.trial),
             "the checkpoint does not know the running trial"

@@ -6,7 +6,7 @@
 //! 2. a session's finder of next edits, which is held during a search and which no keystroke takes;
 //! 3. a session's state, which is not held during disk access or an await;
 //! 4. the recorder's state ([`recorder`]), which is held during an append, but not during a flush;
-//! 5. the cache of ignore files (`privacy`), which is held while they are read;
+//! 5. the cache of ignore files (`privacy`), which is not held while they are read;
 //! 6. the state of the learner's preemption (`learning`), which is held while a signal is sent;
 //! 7. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!

@@ -1,6 +1,7 @@
 //! Why a request for a completion or a next edit ended as it did. Every request ends with one of
 //! these reasons, so that a user who sees nothing can find out why.
 
+use completion::limits::TOKENS_MAX;
 use serde::{Deserialize, Serialize};
 
 /// The reason, without any text of the document.
@@ -168,8 +169,9 @@ impl Reason {
             Reason::NextEditsOff => "hone config set completion.next_edit subtle".into(),
             Reason::NextEditsByKey => "hone config set completion.next_edit on".into(),
             Reason::TooUnlikely { .. } => "hone config set completion.min_probability 0".into(),
-            Reason::CutOff { max_tokens } => {
-                format!("hone config set completion.max_tokens {}", 2 * max_tokens)
+            Reason::CutOff { max_tokens } if *max_tokens < TOKENS_MAX => {
+                let more = (2 * max_tokens).min(TOKENS_MAX);
+                format!("hone config set completion.max_tokens {more}")
             }
             Reason::TooSlow { budget_ms } => {
                 format!("hone config set completion.budget_ms {}", 2 * budget_ms)
@@ -202,6 +204,30 @@ mod tests {
         assert_eq!(off.remedy().as_deref(), Some(command));
         assert_eq!(Reason::NothingToAdd.remedy(), None);
         assert!(Reason::Shown.is_offer() && !Reason::NothingToAdd.is_offer());
+    }
+
+    #[test]
+    fn every_setting_that_is_named_as_a_remedy_can_be_set_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        let language = "yaml.ansible".to_owned();
+        let cut_off = (1..TOKENS_MAX).map(|max_tokens| Reason::CutOff { max_tokens });
+        let others = [
+            Reason::LanguageOff { language },
+            Reason::ProseOff { language: "markdown".into() },
+            Reason::TooShort,
+            Reason::NextEditsOff,
+            Reason::NextEditsByKey,
+            Reason::TooSlow { budget_ms: 10_000 },
+        ];
+        for reason in cut_off.chain(others) {
+            let remedy = reason.remedy().unwrap();
+            let setting = remedy.strip_prefix("hone config set ").unwrap();
+            let (key, value) = setting.split_once(' ').unwrap();
+            let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+            crate::config::set(&file, key, Some(&value)).expect(&remedy);
+        }
+        assert_eq!(Reason::CutOff { max_tokens: TOKENS_MAX }.remedy(), None);
     }
 
     #[test]

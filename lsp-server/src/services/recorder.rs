@@ -386,8 +386,11 @@ impl Recorder {
         episodes
     }
 
-    pub fn learned(&self, batch: Batch) {
-        self.state.lock().fold.learned(batch);
+    /// An update has learned from the batch, but for the offers that it has left out.
+    pub fn learned(&self, batch: Batch, left_out: &[OfferId]) {
+        let mut state = self.state.lock();
+        state.fold.learned(batch, left_out);
+        self.publish_labels(&state);
     }
 
     pub fn return_batch(&self, batch: Batch) {

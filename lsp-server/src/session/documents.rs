@@ -7,7 +7,7 @@ use crate::session::other_code::Quotable;
 use crate::session::request::as_set;
 use crate::session::{imports, tool_edits};
 use crate::workspace::limits::FOLDERS_MAX;
-use completion::document::{Document, Position};
+use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::PromptLimits;
 use std::path::Path;
 
@@ -59,15 +59,28 @@ impl Session {
             roots.push(path.to_owned());
         }
         drop(roots);
-        if !self.services.settings.current().indexes_folders() {
-            return;
-        }
-        self.folders.lock().extend(self.services.workspaces.open(path));
+        self.index_folders();
     }
 
     pub fn close_folder(&self, path: &Path) {
         self.roots.lock().retain(|root| root != path);
-        self.folders.lock().retain(|open| open.root() != path);
+        self.index_folders();
+    }
+
+    /// Has the open folders indexed from now on, or none of them, as the settings say at the
+    /// moment. An index hears here of the documents that were open before it.
+    pub fn index_folders(&self) {
+        let roots = self.roots.lock();
+        let indexes = self.services.settings.current().indexes_folders();
+        let wanted = roots.iter().filter(|_| indexes);
+        // What is open already stays open, because it is replaced only afterwards.
+        let open: Vec<_> = wanted.filter_map(|root| self.services.workspaces.open(root)).collect();
+        *self.folders.lock() = open;
+        drop(roots);
+        let state = self.state.lock();
+        for (uri, document) in &state.documents {
+            self.tell_workspace(&state, uri, document);
+        }
     }
 
     /// Reads the files that a document imports, so that prompts can quote them. This waits for the
@@ -115,16 +128,12 @@ impl Session {
         state.last_edit_ms = Some(now_ms);
         state.debounce.key(now_ms);
         let was = state.documents.get(uri).map(|document| document.text.clone());
-        let mut is_in_step = was.is_some();
-        if let (true, [(_, inserted)]) = (is_in_step, changes.as_slice()) {
-            state.typed.note(uri, inserted);
-        }
-        for (range, text) in changes {
-            is_in_step = is_in_step && self.apply(&mut state, uri, version, (range, text));
-        }
-        if !is_in_step {
+        let edits = changes.into_iter().map(|change| self.apply(&mut state, uri, version, change));
+        let edits: Option<Vec<Edit>> = edits.collect();
+        let Some(edits) = edits.filter(|_| was.is_some()) else {
             return self.out_of_step(state, uri);
-        }
+        };
+        state.typed.note(uri, &edits);
         let State { documents, next_edits, .. } = &mut *state;
         if let (Some(was), Some(document)) = (was, documents.get(uri)) {
             self.services.recorder.record(next_edits.changed(uri, was, document, now_ms));
@@ -136,15 +145,15 @@ impl Session {
         Ok(())
     }
 
-    /// Applies a change; answers whether it can be one of this document. The editor that sends it
-    /// has another text if it begins behind the end.
+    /// Applies a change; answers what it did, if it can be one of this document. The editor that
+    /// sends it has another text if it begins behind the end.
     fn apply(
         &self,
         state: &mut State,
         uri: &str,
         version: i32,
         (range, text): (Option<(Position, Position)>, String),
-    ) -> bool {
+    ) -> Option<Edit> {
         let quotes = self.context_chars(&self.services.settings.current()) > 0;
         let now_ms = self.services.clock.elapsed_ms();
         let State {
@@ -158,28 +167,28 @@ impl Session {
             next_edits,
             ..
         } = &mut *state;
-        let Some(document) = documents.get_mut(uri) else { return false };
+        let document = documents.get_mut(uri)?;
         let lines = document.text.len_lines();
         if range.is_some_and(|(start, _)| start.line as usize > lines) {
-            return false;
+            return None;
         }
         document.version = version;
         prompts.visit(document);
         let (place, was) = (tracker.place(uri), document.text.clone());
-        let mut edit = document.apply(range, text, *encoding);
-        next_edits.note(&edit);
+        let applied = document.apply(range, text, *encoding);
+        next_edits.note(&applied);
         // A line break below the cursor may be the final newline that a tool puts in on save, so it
         // does not count as one at the cursor.
         let seen = match &place {
-            Some(place) if !edit.inserted.chars().all(tool_edits::is_line_break) => {
-                document.seen_at(edit.clone(), place.end)
+            Some(place) if !applied.inserted.chars().all(tool_edits::is_line_break) => {
+                document.seen_at(applied.clone(), place.end)
             }
-            _ => edit.clone(),
+            _ => applied.clone(),
         };
         if quotes {
-            notebooks.note_edit(prompts, documents, uri, was.clone(), &edit);
+            notebooks.note_edit(prompts, documents, uri, was.clone(), &applied);
         }
-        edit = match &place {
+        let edit = match &place {
             Some(place) => tool_edits::taken_back(&was, seen, place),
             None => seen,
         };
@@ -195,7 +204,7 @@ impl Session {
             _ => tracker.edit(uri, &edit, now_ms),
         };
         self.conclude(state, events, Some(&edit), now_ms);
-        true
+        Some(applied)
     }
 
     /// The user has saved this document.

@@ -30,6 +30,7 @@ pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
 use crate::services::Services;
+use crate::services::health::Source;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
 use crate::session::notebooks::Notebooks;
@@ -44,8 +45,8 @@ use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use completion::postprocess::replaced_suffix;
 use completion::prompt_builder::PromptBuilder;
-use engine::EngineError;
 use engine::unloading::Resident;
+use engine::{EngineError, Generated};
 use feedback::event::{EventKind, OfferId, Outcome};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
@@ -220,8 +221,7 @@ impl Session {
         let was_loaded = self.services.engine.resident() == Resident::Loaded;
         self.debounce(&pending).await?;
         let started = Instant::now();
-        let (request, abort) = (pending.request.clone(), pending.abort.clone());
-        let answer = self.services.engine.generate(request, abort).await;
+        let answer = self.generate(&mut pending).await;
         self.state.lock().debounce.answered(started.elapsed(), answer.is_ok());
         let completed = match answer {
             Ok(generated) => {
@@ -243,6 +243,28 @@ impl Session {
             Reason::TooSlow { .. } if !was_loaded => Completed::nothing(Reason::Loading),
             _ => completed,
         })
+    }
+
+    /// Asks the engine. If the adapter cannot answer, the base model does, outside of any trial. An
+    /// adapter may be missing after the model was loaded again with too little memory for both.
+    async fn generate(&self, pending: &mut PendingRequest) -> Result<Generated, EngineError> {
+        let Services { engine, health, .. } = &*self.services;
+        let answer = engine.generate(pending.request.clone(), pending.abort.clone()).await;
+        let version = pending.request.adapter;
+        match &answer {
+            Err(error @ (EngineError::NotLoaded(_) | EngineError::NotFinite(_))) if version > 0 => {
+                let trouble = format!(
+                    "{error}, so the model completes alone; `hone adapter use {version}` tries \
+                     the adapter again, and `hone adapter rollback` goes back to the one before"
+                );
+                if health.report(Source::Adapters, trouble.clone()) {
+                    tracing::warn!("{trouble}");
+                }
+            }
+            _ => return answer,
+        }
+        (pending.request.adapter, pending.arm) = (0, None);
+        engine.generate(pending.request.clone(), pending.abort.clone()).await
     }
 
     /// Waits for the user's next key, if one is likely soon.
@@ -425,10 +447,14 @@ impl Session {
                 let findings = state.survival.close(&uri, &document, now_ms);
                 self.tell(findings);
                 self.services.recorder.record(state.next_edits.left(&uri));
+                if !state.notebooks.is_cell(&uri) {
+                    self.services.workspaces.closed(&document.path);
+                }
             }
         }
         self.track(Tracker::supersede);
-        self.folders.lock().clear();
+        self.roots.lock().clear();
+        self.index_folders();
     }
 }
 

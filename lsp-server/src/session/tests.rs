@@ -10,11 +10,11 @@ use crate::config::Config;
 use crate::paths::Paths;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
-use crate::testing::fixtures::HookedEngine;
+use crate::testing::fixtures::{HookedEngine, eventually};
 use engine::Engine;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
-use feedback::event::Event;
+use feedback::event::{Event, Typed};
 use feedback::log::MemoryLog;
 use ropey::Rope;
 use std::ops::ControlFlow;
@@ -100,6 +100,44 @@ async fn nobody_waits_for_a_key_behind_what_was_accepted_or_on_a_new_line() {
     session.change(URI, 3, vec![(Some((cursor, cursor)), offer.text.clone())]).unwrap();
     assert!(is_at_rest(5 + offer.text.len() as u32));
     assert!(!is_at_rest(6), "within what was accepted");
+}
+
+/// Neovim sends the keys of 150 ms in one message, which has a change for each.
+#[tokio::test]
+async fn keys_that_come_in_one_message_are_counted_as_typed() {
+    let (_folder, session) = session(Duration::ZERO).await;
+    let at = |line, column| Some((Position { line, column }, Position { line, column }));
+    let keys = vec![(at(1, 4), "l".into()), (at(1, 5), "e".into()), (at(1, 6), "t".into())];
+    session.change(URI, 2, keys).unwrap();
+    assert_eq!(session.state.lock().typed.take(URI), Typed { chars: 3, lines: 0 });
+    let carets = vec![(at(0, 0), "x".into()), (at(2, 0), "x".into())];
+    session.change(URI, 3, carets).unwrap();
+    assert_eq!(session.state.lock().typed.take(URI), Typed::default(), "several carets");
+}
+
+/// An editor may end without closing its documents. What changes them on the disk is noticed all
+/// the same.
+#[tokio::test]
+async fn the_disk_counts_again_for_the_documents_of_an_editor_that_has_gone() {
+    let mut config = Config::default();
+    config.completion.memory = true;
+    let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_as_set(config, engine).await;
+    let other = Session::new(session.services.clone());
+    let project = tempfile::tempdir().unwrap();
+    let file = project.path().join("a.rs");
+    std::fs::write(&file, "fn on_disk() {}\n").unwrap();
+    let path = file.to_string_lossy().into_owned();
+    other.open_folder(project.path());
+    let text = "fn in_editor() {}\n";
+    session.open("a".into(), Document { path: path.clone(), ..document(text) });
+    let has = |text: &str| {
+        let folder = other.services.workspaces.holding(&path).unwrap();
+        folder.snapshot().retrieval.text(&path).as_deref() == Some(text)
+    };
+    eventually("the editor's text is indexed", || has(text)).await;
+    session.end();
+    eventually("the file is indexed", || has("fn on_disk() {}\n")).await;
 }
 
 /// The computer's clock was a year ahead while an offer was made, and was then set

@@ -9,8 +9,8 @@ use feedback::secrets;
 use std::path::{Path, PathBuf};
 
 pub struct Access {
-    /// An instance of its own. Its cache is locked while the disk is read, and no keystroke may
-    /// wait for the disk of a workspace.
+    /// An instance of its own, so that the many folders of a workspace do not clear the cache of
+    /// the sessions.
     privacy: Privacy,
     /// The setting `privacy.ignore`.
     ignored: ArcSwap<Patterns>,

@@ -1,6 +1,7 @@
 //! The thread of a folder: it lists, reads and follows the files, and puts them into the index.
 
 use crate::addresses::name_of_file;
+use crate::platform::files::WATCHES_TREES;
 use crate::platform::process::lower_thread_priority;
 use crate::workspace::access::Access;
 use crate::workspace::contents::TypedPiece;
@@ -191,7 +192,7 @@ impl Indexer {
             self.index_document(&path, &language, &text);
         }
         for path in work.changed {
-            if self.is_new_folder(&path) {
+            if self.needs_listing(&path) {
                 self.folder.inbox.list_again();
             } else if path.starts_with(self.folder.root()) {
                 self.index(&path);
@@ -200,10 +201,13 @@ impl Indexer {
         is_any
     }
 
-    /// Whether a folder has appeared, or one with indexed files has gone.
-    fn is_new_folder(&self, path: &Path) -> bool {
+    /// Whether a folder has appeared, or one with indexed files has gone. One that is there and
+    /// known may have been made again, and then has no watch of its own any more. Where whole trees
+    /// are watched that does no harm, and folders may be reported whenever a file in them changes.
+    fn needs_listing(&self, path: &Path) -> bool {
         let found = self.folder.ask_disk(|| path.symlink_metadata());
-        found.is_ok_and(|found| found.is_dir()) != self.folders.contains(path)
+        let is_folder = found.is_ok_and(|found| found.is_dir());
+        is_folder != self.folders.contains(path) || (is_folder && !WATCHES_TREES)
     }
 
     /// Indexes a file as it lies on the disk, unless it is open or has not changed.

@@ -182,6 +182,38 @@ fn the_index_follows_the_editor_and_the_disk() {
     });
 }
 
+/// Whoever changes to another branch and back removes folders and makes them again. The watch of a
+/// folder ends with it.
+#[test]
+fn a_folder_that_is_removed_and_made_again_is_followed() {
+    let tree = Tree::new(&[("src/a.rs", &sings("canary_a"))]);
+    let _open = tree.open();
+    fs::remove_dir_all(tree.root().join("src")).unwrap();
+    tree.write("src/b.rs", &sings("canary_b"));
+    tree.eventually("the folder is read again", |tree| tree.finds("canary_b"));
+    assert!(!tree.finds("canary_a"));
+    tree.write("src/c.rs", &sings("canary_c"));
+    tree.eventually("it is watched again", |tree| tree.finds("canary_c"));
+}
+
+/// A folder that cannot be watched keeps none of the others from it.
+#[test]
+fn folders_behind_one_that_is_missing_are_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("there")).unwrap();
+    let inbox = Arc::new(inbox::Inbox::default());
+    let mut watch = watch::Watch::start(Arc::downgrade(&inbox)).unwrap();
+    let files = [at("gone/a.rs"), at("there/a.rs")];
+    watch.follow(folder.path(), files.iter().map(PathBuf::as_path));
+    fs::write(at("there/a.rs"), "fn a() {}\n").unwrap();
+    let started = Instant::now();
+    while !inbox.take().changed.contains(&at("there/a.rs")) {
+        assert!(started.elapsed() < PATIENCE, "its change is not reported");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_folder_that_disappears_is_emptied_and_one_that_is_closed_is_let_go() {
     let tree = Tree::new(&[("a.rs", &sings("canary_a"))]);

@@ -55,11 +55,15 @@ impl Watch {
         }
         let mode =
             if WATCHES_TREES { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
-        let new: Vec<PathBuf> = wanted.difference(&self.watched).cloned().collect();
-        let is_whole = new.iter().all(|folder| self.watcher.watch(folder, mode).is_ok());
-        let is_full = wanted.len() >= WATCHED_MAX;
+        // A folder that was removed and made again has lost its watch, and is known all the same.
+        // Single folders are therefore all watched again, which changes nothing for the others.
+        let needs_watch = |folder: &&PathBuf| !WATCHES_TREES || !self.watched.contains(*folder);
+        let mut is_whole = wanted.len() < WATCHED_MAX;
+        for folder in wanted.iter().filter(needs_watch) {
+            is_whole &= self.watcher.watch(folder, mode).is_ok();
+        }
         self.watched = wanted;
-        is_whole && !is_full
+        is_whole
     }
 }
 

@@ -26,11 +26,6 @@ function M.of(buf, range, encoding)
   }
 end
 
---- A text with the line breaks that buffers have.
-function M.unix(text)
-  return (text:gsub('\r\n', '\n'))
-end
-
 --- A place within the buffer's lines, and whether it reached over the last line break.
 local function clamp(buf, place)
   local count = api.nvim_buf_line_count(buf)

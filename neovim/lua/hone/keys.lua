@@ -13,6 +13,10 @@ local M = {}
 --- An earlier mapping is moved to this key while Hone's mapping calls it.
 local FALLBACK = '<Plug>(hone-fallback)'
 
+--- The mappings of buffers that Hone's have replaced, by buffer and then by mode and key.
+---@type table<integer, table<string, table>>
+local replaced = {}
+
 --- Modes in which a key acts, if it is not insert mode alone.
 local INSERT = { 'i' }
 
@@ -89,15 +93,29 @@ local function description(action)
   return 'Hone: ' .. action.does
 end
 
+--- Whether a completion menu is open. The menus of blink.cmp and nvim-cmp are windows of their own,
+--- and their keys may lie below Hone's, if they were mapped first.
+local function menu_is_open()
+  if vim.fn.pumvisible() == 1 then
+    return true
+  end
+  local blink, cmp = package.loaded['blink.cmp'], package.loaded.cmp
+  return (blink and blink.is_menu_visible and blink.is_menu_visible())
+    or (cmp and cmp.visible and cmp.visible())
+    or false
+end
+
 local function attach(buf, mode, key, action)
   local before = find(api.nvim_buf_get_keymap(buf, mode), key)
   if before and before.desc == description(action) then
     return
   end
+  replaced[buf] = replaced[buf] or {}
+  replaced[buf][mode .. key] = before
   local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
   vim.keymap.set(mode, key, function()
-    -- While the completion menu is open, the keys belong to it.
-    if vim.fn.pumvisible() == 1 or not run() then
+    -- While a completion menu is open, the keys belong to it.
+    if menu_is_open() or not run() then
       otherwise(mode, key, before)
     end
   end, { buffer = buf, desc = description(action) })
@@ -119,11 +137,21 @@ function M.attach(buf)
   end)
 end
 
+--- Takes Hone's mappings away, and puts back those that they replaced.
 function M.detach(buf)
+  local before = replaced[buf] or {}
+  replaced[buf] = nil
   each_key(function(mode, key, action)
     local mapping = find(api.nvim_buf_get_keymap(buf, mode), key)
-    if mapping and mapping.desc == description(action) then
-      vim.keymap.del(mode, key, { buffer = buf })
+    if not mapping or mapping.desc ~= description(action) then
+      return
+    end
+    vim.keymap.del(mode, key, { buffer = buf })
+    local old = before[mode .. key]
+    if old then
+      api.nvim_buf_call(buf, function()
+        vim.fn.mapset(mode, false, old)
+      end)
     end
   end)
 end

@@ -1,6 +1,7 @@
 --- The next edit: what the user changed twice is offered where it comes next. One key goes there,
 --- and again makes the edit.
 
+local line_breaks = require('hone.line_breaks')
 local notify = require('hone.notify')
 local options = require('hone.options')
 local painter = require('hone.painter.next_edit')
@@ -141,7 +142,7 @@ local function show(client, edit, kind)
   local here = places.of(buf, edit.range, client.offset_encoding)
   local old = places.text(buf, here)
   local expected = vim.tbl_get(edit, '_hone', 'old')
-  if not old or (expected and places.unix(expected) ~= old) then
+  if not old or (expected and line_breaks.unix(expected) ~= old) then
     return
   end
   local count = api.nvim_buf_line_count(buf)
@@ -160,7 +161,7 @@ local function show(client, edit, kind)
     }),
     is_over_end = here.stop[1] >= count,
     old = old,
-    new = places.unix(edit.text),
+    new = line_breaks.unix(edit.text),
     kind = kind,
   }
   draw()

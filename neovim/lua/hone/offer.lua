@@ -8,7 +8,8 @@ local M = {}
 ---@field client vim.lsp.Client
 ---@field buf integer
 ---@field item lsp.InlineCompletionItem as the server sent it
----@field text string what goes in at the anchor
+---@field text string what goes in at the anchor, with the line breaks that buffers have
+---@field is_dos boolean whether the server's text has CRLF as its line breaks
 ---@field entered integer bytes of `text` that are in the buffer by now
 ---@field anchor integer extmark at the place where `text` is inserted
 ---@field replaces string marks behind the cursor, such as brackets, that `text` contains too
@@ -74,9 +75,13 @@ function M.whole(rest)
   return rest
 end
 
---- The length of accepted text. LSP counts it in UTF-16 units in every position encoding.
-function M.utf16_length(text)
-  return vim.str_utfindex(text, 'utf-16')
+--- The length of what is in the buffer by now, in the server's text. LSP counts it in UTF-16 units
+--- in every position encoding.
+---@param offer hone.Offer
+function M.utf16_length(offer)
+  local entered = offer.text:sub(1, offer.entered)
+  local _, breaks = entered:gsub('\n', '')
+  return vim.str_utfindex(entered, 'utf-16') + (offer.is_dos and breaks or 0)
 end
 
 return M

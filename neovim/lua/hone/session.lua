@@ -1,6 +1,7 @@
 --- The live offer of this Neovim, from the request to its end. The server has one live offer for
 --- each connection, so there is one here.
 
+local line_breaks = require('hone.line_breaks')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
 local options = require('hone.options')
@@ -165,7 +166,8 @@ local function offer(client, item)
     client = client,
     buf = buf,
     item = item,
-    text = item.insertText,
+    text = line_breaks.unix(item.insertText),
+    is_dos = item.insertText:find('\r\n', 1, true) ~= nil,
     entered = 0,
     -- The anchor stays before text that is typed at it, and moves with edits above it.
     anchor = api.nvim_buf_set_extmark(buf, anchors, start.line, col, { right_gravity = false }),
@@ -347,7 +349,7 @@ function M.accept(part)
     drop()
     insert(piece, over)
   else
-    report.partly_accepted(live, offers.utf16_length(live.text:sub(1, live.entered)))
+    report.partly_accepted(live, offers.utf16_length(live))
     live.replaces = live.replaces:sub(over + 1)
     live.behind = live.behind:sub(over + 1)
     insert(piece, over)

@@ -136,6 +136,8 @@ impl Rehearsal {
     fn new(result: &RunResult, repo: Repo, seed: u64) -> Rehearsal {
         let arm = |arm: &ArmResult| {
             let record = &arm.record;
+            // The record of an older rehearsal that was saved when it was done has no sum.
+            let withheld = record.withheld.max(arm.status.withheld);
             let quarter = |part| stats::summary(record, &stats::quarter(result.places, part));
             ArmReport {
                 name: arm.name.clone(),
@@ -151,9 +153,7 @@ impl Rehearsal {
                     daemon: arm.status.episodes,
                     typist: record.typist,
                     check: record.labels,
-                    disagreements: record
-                        .typist
-                        .disagreements(&arm.status.episodes, arm.status.withheld),
+                    disagreements: record.typist.disagreements(&arm.status.episodes, withheld),
                 },
             }
         };
@@ -511,6 +511,26 @@ pub(crate) mod tests {
     fn several_repositories_have_a_table_each_and_are_compared_together() {
         let text = of(vec![run_result(), run_result()]).render(true);
         assert!(text.contains("Compared with frozen, 2 repositories together"), "{text}");
+    }
+
+    /// The typist and the log count over the whole rehearsal, and a daemon from its start on.
+    #[test]
+    fn offers_that_an_earlier_daemon_withheld_are_no_disagreement() {
+        let mut result = run_result();
+        let arm = &mut result.arms[0];
+        (arm.status.episodes.total, arm.status.episodes.accepted) = (36, 6);
+        (arm.record.withheld, arm.status.withheld) = (4, 1);
+        let disagreements = |result: &RunResult| {
+            let report = of(vec![result.clone()]);
+            report.rehearsals[0].arms[0].labels.disagreements.clone()
+        };
+        assert_eq!(disagreements(&result), Vec::<String>::new());
+        result.arms[0].record.withheld = 3;
+        let counts = [
+            "total: the typist counts 40, the daemon 36",
+            "accepted: the typist counts 10, the daemon 6",
+        ];
+        assert_eq!(disagreements(&result), counts);
     }
 
     #[test]

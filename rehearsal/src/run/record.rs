@@ -95,9 +95,20 @@ pub struct ArmRecord {
     /// The daemon's counts when it was last asked. It counts swaps from its start on.
     pub updates_seen: u64,
     pub swaps_seen: u64,
+    /// Offers about which the daemons of all stretches have stored nothing. Each daemon counts them
+    /// from its start on.
+    #[serde(default)]
+    pub withheld: u64,
 }
 
 impl ArmRecord {
+    /// A stretch is over, whose daemon has withheld so many offers. The next stretch has a new
+    /// daemon, which counts from zero.
+    pub fn end_stretch(&mut self, withheld: u64) {
+        self.withheld += withheld;
+        self.swaps_seen = 0;
+    }
+
     /// Counts why a request ended.
     pub fn note_reason(&mut self, reason: Option<String>) {
         match reason {
@@ -156,6 +167,17 @@ impl fmt::Display for Learned {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_counts_of_every_daemon_are_in_the_record() {
+        let mut record = ArmRecord { swaps_seen: 2, ..ArmRecord::default() };
+        record.end_stretch(3);
+        let saved = serde_json::to_string(&record).unwrap();
+        let mut record: ArmRecord = serde_json::from_str(&saved).unwrap();
+        record.swaps_seen = 1;
+        record.end_stretch(1);
+        assert_eq!((record.withheld, record.swaps_seen), (4, 0));
+    }
 
     /// A rehearsal that was saved under the older names continues: `asked` for requests, `fate` for
     /// outcome, and `texts` for references.

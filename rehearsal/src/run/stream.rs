@@ -200,8 +200,7 @@ impl Stream<'_, '_> {
             let lane = &mut self.lanes[arm];
             lane.record.typist = lane.typist.ledger().counts();
             lane.check_labels(&status).in_arm(arm)?;
-            // The next stretch has a new daemon, which counts from zero.
-            lane.record.swaps_seen = 0;
+            lane.record.end_stretch(status.withheld);
             if is_end {
                 let learned = lane.arm.learned().in_arm(arm)?;
                 results.push(ArmResult {

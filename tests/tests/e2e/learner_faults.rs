@@ -1,7 +1,7 @@
 //! A learner that crashes, hangs or reports something false costs one update, and never a
 //! completion or a label.
 
-use feedback::job::LearnerLine;
+use feedback::job::{LearnerLine, UpdateReport};
 use models::file::sha256;
 use rehearsal::client::Client;
 use serde_json::Value;
@@ -33,7 +33,12 @@ impl Fixture {
 
     /// Installs a learner that reports success for a file with this checksum.
     fn claims_done(&self, prepare: &str, adapter_sha256: &str) {
-        let line = LearnerLine::Done(Box::new(report("JOB", 1, adapter_sha256)));
+        self.reports(prepare, report("JOB", 1, adapter_sha256));
+    }
+
+    /// Installs a learner that reports this after every job.
+    fn reports(&self, prepare: &str, report: UpdateReport) {
+        let line = LearnerLine::Done(Box::new(report));
         let path = self.home.path().join("report.json");
         std::fs::write(&path, format!("{}\n", serde_json::to_string(&line).unwrap())).unwrap();
         let answer = format!("sed \"s/JOB/$id/\" {}\n", path.display());
@@ -135,6 +140,54 @@ fn a_file_that_is_not_what_was_reported_is_not_served() {
     let folder = fixture.home.path().join("adapters").display().to_string();
     assert!(error.starts_with(&folder), "{error}");
     assert!(error.ends_with(".gguf: not what the learner said it wrote"), "{error}");
+}
+
+/// The learner has no room for all prompts of a batch if the model needs much memory for them.
+#[test]
+fn what_the_learner_has_left_out_waits_also_after_a_restart() {
+    let fixture = Fixture::new();
+    let adapter = fixture.home.path().join("quick.gguf");
+    let checksum = write_adapter(&adapter, &sha256(&Model::Smol.file()).unwrap());
+    let put = format!("cp {} \"$out\"\n", adapter.display());
+    let editor = fixture.editor_with_a_label();
+    let mut other = Buffer::open(&editor, "other.rs", WEEK);
+    let left_out = other.offer();
+    other.accept(&left_out);
+    let ids: Vec<String> = fixture.home.completions().into_iter().map(|c| c.id).collect();
+    let says = |left_out: &[String]| {
+        let left_out = left_out.to_vec();
+        fixture.reports(&put, UpdateReport { left_out, ..report("JOB", 1, &checksum) });
+    };
+    says(&ids);
+    assert!(editor.learn().unwrap().started);
+    eventually("the update fails", || learner_status(&editor)["state"] == "backoff");
+    let learner = learner_status(&editor);
+    let error = learner["last_error"].as_str().unwrap_or_default();
+    assert!(error.contains("left out all labels"), "{error}");
+    assert_eq!(learner["waiting"], 2);
+
+    says(&[left_out.id.clone(), "unknown".to_owned()]);
+    assert!(editor.learn().unwrap().started);
+    eventually("an update", || {
+        let learner = learner_status(&editor);
+        learner["updates"] == 1 && learner["state"] != "training"
+    });
+    assert_eq!(learner_status(&editor)["waiting"], 1);
+    let entry = |at: usize| fixture.home.registry()["adapters"][at].clone();
+    assert_eq!(entry(0)["report"]["left_out"], serde_json::json!([left_out.id]));
+    assert!(!entry(0)["offers"].as_array().unwrap().contains(&left_out.id.as_str().into()));
+    drop(editor);
+    fixture.home.output(&["stop"]);
+
+    let editor = fixture.home.editor();
+    assert_eq!(learner_status(&editor)["waiting"], 1, "it is in the registry");
+    says(&[]);
+    tests::learn(&editor);
+    assert_eq!(learner_status(&editor)["waiting"], 0);
+    assert_eq!(entry(1)["offers"], serde_json::json!([left_out.id]));
+    drop(editor);
+    fixture.home.output(&["stop"]);
+    assert_eq!(learner_status(&fixture.home.editor())["waiting"], 0);
 }
 
 /// The daemon ends a learner that is silent for minutes. The test kills it before that.

@@ -58,6 +58,28 @@ fn an_adapter_that_this_daemon_learned_serves_again_with_the_next_key() {
     assert_eq!(complete(&home, &editor, "b.rs").0, 1);
 }
 
+/// There may be too little memory for the adapter, or its file may be damaged.
+#[test]
+fn where_the_adapter_cannot_be_loaded_again_the_model_completes_alone() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}model.idle_unload_s = 1\n"));
+    let file = home.path().join("noisy.gguf");
+    write_adapter_of(&file, &sha256(&Model::Smol.file()).unwrap(), NOISE);
+    let editor = home.editor();
+    home.output(&["adapter", "import", file.to_str().unwrap()]);
+    home.output(&["adapter", "use", "1"]);
+    assert_eq!(complete(&home, &editor, "a.rs").0, 1);
+    let registered = home.path().join("adapters/v0001.gguf");
+    let hidden = home.path().join("hidden");
+    std::fs::rename(&registered, &hidden).unwrap();
+    eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
+    assert_eq!(complete(&home, &editor, "b.rs").0, 0);
+    let told = home.output(&["status"]);
+    assert!(told.contains("adapter v1 is not loaded, so the model completes alone"), "{told}");
+    std::fs::rename(&hidden, &registered).unwrap();
+    home.output(&["adapter", "use", "1"]);
+    assert_eq!(complete(&home, &editor, "c.rs").0, 1);
+}
+
 /// A key that comes before the model is there again is told so, and not that the model is slow.
 #[test]
 fn a_key_that_does_not_wait_for_the_model_is_told_that_it_is_being_loaded() {

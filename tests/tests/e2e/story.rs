@@ -4,8 +4,12 @@
 
 use feedback::event::{Completion, Evidence, Outcome};
 use rehearsal::client::TriggerKind;
+use std::time::Duration;
 use tests::buffer::Buffer;
 use tests::{Home, Model, PATIENT, eventually, learn};
+
+/// How long a person who writes rests now and then.
+const REST: Duration = Duration::from_secs(1);
 
 const COUNTER: &str = "\
 /// Counts how often each word occurs.
@@ -127,6 +131,8 @@ fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in()
             answer.expect("no completion fails because of a swap");
             asked += 1;
         }
+        // The adapter is checked while nobody asks.
+        std::thread::sleep(REST);
         editor.status().unwrap()["adapter"]["active"] == 1
     });
     for name in ["c.rs", "d.rs"] {

@@ -1,4 +1,6 @@
-// Finds the program `hone`: from the setting, else in the extension, else on PATH.
+// Finds the program `hone`: from the setting, else in the extension, else on PATH, else where
+// programs of a user's own are. An editor that was started from a menu may have a shorter PATH than
+// the user's shell.
 
 import { isAbsolute, join } from 'node:path';
 
@@ -15,7 +17,11 @@ export interface SearchPlaces {
 }
 
 export type Located =
-    { path: string; source: 'hone.path' | 'bundled' | 'PATH' } | { path?: never; problem: string };
+    | { path: string; source: 'hone.path' | 'bundled' | 'PATH' | 'home folder' }
+    | { path?: never; problem: string };
+
+/** Where programs of a user's own are, below the home folder. */
+const OF_USER = ['.cargo/bin', '.local/bin'];
 
 export function locate(at: SearchPlaces): Located {
     const windows = at.platform === 'win32';
@@ -34,6 +40,10 @@ export function locate(at: SearchPlaces): Located {
         if (!isAbsolute(folder)) continue;
         const found = join(folder, program);
         if (at.isExecutable(found)) return { path: found, source: 'PATH' };
+    }
+    for (const folder of OF_USER) {
+        const found = join(at.homeFolder, folder, program);
+        if (at.isExecutable(found)) return { path: found, source: 'home folder' };
     }
     return { problem: 'The program `hone` was not found; install it, or set hone.path' };
 }

@@ -9,6 +9,7 @@ import { serverProblem } from './version';
 /** The parts of a language client that the supervisor needs. */
 export interface Connection {
     start(): Promise<void>;
+    /** Ends it. If it is still starting, `start` rejects soon. */
     dispose(): Promise<void>;
     readonly initializeResult?: { serverInfo?: { name: string; version?: string } } | undefined;
     /** The last line that the server wrote to stderr, which says why it ended. */
@@ -30,6 +31,9 @@ export class Supervisor<C extends Connection> {
     private current: ServerState = { kind: 'stopped' };
     private readonly backoff = new Backoff();
     private restartTimer: NodeJS.Timeout | undefined;
+    /** Is done when the last connection has come up or has failed. */
+    private comingUp: Promise<void> = Promise.resolve();
+    private restarts = 0;
 
     constructor(private readonly host: SupervisorHost<C>) {}
 
@@ -44,7 +48,10 @@ export class Supervisor<C extends Connection> {
 
     /** Starts the server anew, whatever its state is. */
     async restart(): Promise<void> {
+        const restart = ++this.restarts;
         await this.stop();
+        // A later call that waited meanwhile starts the server.
+        if (restart !== this.restarts) return;
         this.backoff.reset();
         await this.start();
     }
@@ -71,8 +78,9 @@ export class Supervisor<C extends Connection> {
         clearTimeout(this.restartTimer);
         const connection = this.connection;
         this.connection = undefined;
-        // A connection that never came up throws, because it has nothing to end.
-        await connection?.dispose().catch(() => undefined);
+        await endOf(connection);
+        // Two that come up at once would register the same commands.
+        await this.comingUp;
     }
 
     /**
@@ -89,8 +97,10 @@ export class Supervisor<C extends Connection> {
         const connection: C = this.host.connect(path, () => this.lost(connection));
         this.connection = connection;
         this.become({ kind: 'starting' });
+        const up = this.bringUp(connection);
+        this.comingUp = up.catch(() => undefined);
         try {
-            await connection.start();
+            await up;
         } catch (error) {
             if (this.connection !== connection) return;
             if (again) this.startLater(connection);
@@ -105,6 +115,12 @@ export class Supervisor<C extends Connection> {
             return;
         }
         this.become({ kind: 'running' });
+    }
+
+    /** Starts a connection. One that is no longer wanted once it is up is ended. */
+    private async bringUp(connection: C): Promise<void> {
+        await connection.start();
+        if (this.connection !== connection) await endOf(connection);
     }
 
     private lost(connection: C): void {
@@ -123,7 +139,7 @@ export class Supervisor<C extends Connection> {
         }
         this.become({ kind: 'starting' });
         this.restartTimer = setTimeout(() => {
-            void connection.dispose().catch(() => undefined);
+            void endOf(connection);
             void this.start(true);
         }, delayMs);
     }
@@ -136,4 +152,9 @@ export class Supervisor<C extends Connection> {
         this.current = state;
         this.host.changed(state);
     }
+}
+
+async function endOf(connection: Connection | undefined): Promise<void> {
+    // A connection that never came up throws, because it has nothing to end.
+    await connection?.dispose().catch(() => undefined);
 }

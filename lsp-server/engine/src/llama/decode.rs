@@ -272,6 +272,9 @@ impl LlamaEngine {
         let Some(next) = sampler.choose(logits, &self.vocab, answer.need) else {
             return Ok(ControlFlow::Break(StopReason::HealingFailed));
         };
+        if !next.token.logprob.is_finite() {
+            return Err(EngineError::NotFinite(request.adapter));
+        }
         let at = answer.tokens.len();
         if let Some(forks) = forks
             && at < FORK_TOKENS

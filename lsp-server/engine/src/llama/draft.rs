@@ -127,6 +127,9 @@ impl LlamaEngine {
             softmax.logprob_of(&[*id])?;
             is_greedy &= softmax.best == *id;
             let chosen = softmax.choice(*id, softmax.logit(*id));
+            if !chosen.token.logprob.is_finite() {
+                return None;
+            }
             let piece = self.vocab.piece(*id);
             answer.healed += usize::from(!need.is_empty() && piece.len() <= need.len());
             need = &need[piece.len().min(need.len())..];

@@ -1,9 +1,13 @@
 use super::*;
 use crate::scripted::ScriptedEngine;
 use crate::unloading::UnloadingEngine;
+use std::sync::atomic::AtomicUsize;
 
 /// The time after which the model is unloaded here.
 const AFTER: Duration = Duration::from_millis(20);
+
+/// The longest wait for the engine's thread.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn scripted() -> Result<ScriptedEngine, EngineError> {
     Ok(ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO })
@@ -20,23 +24,36 @@ fn prompt() -> FimPrompt {
     }
 }
 
-fn until(handle: &EngineHandle, wanted: Resident) {
-    while handle.resident() != wanted {
+fn wait_for(what: &str, is_reached: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !is_reached() {
+        assert!(since.elapsed() < PATIENCE, "it never comes to this: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn until(handle: &EngineHandle, wanted: Resident) {
+    wait_for(&format!("the model is {wanted:?}"), || handle.resident() == wanted);
 }
 
 #[test]
 fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     let unload = UnloadRule { after: Some(AFTER), ..UnloadRule::default() };
     let residence = unload.residence.clone();
-    let build = move || UnloadingEngine::new(scripted, Box::new(|_| PathBuf::new()), residence);
+    let loads = Arc::new(AtomicUsize::new(0));
+    let counted = loads.clone();
+    let load = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        scripted()
+    };
+    let build = move || UnloadingEngine::new(load, Box::new(|_| PathBuf::new()), residence);
     let handle = EngineHandle::start(build, |_| (), unload).unwrap();
-    assert_eq!(handle.resident(), Resident::Loaded);
     until(&handle, Resident::Unloaded);
+    assert_eq!(loads.load(Ordering::SeqCst), 1, "it stays unloaded while nobody asks");
     handle.warm(prompt());
-    until(&handle, Resident::Loaded);
+    wait_for("the model is loaded again", || loads.load(Ordering::SeqCst) == 2);
     until(&handle, Resident::Unloaded);
+    assert_eq!(loads.load(Ordering::SeqCst), 2);
 }
 
 /// What is unloaded on request must not come back by a prompt that was to be computed in advance.
@@ -153,11 +170,7 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
         runtime.block_on(answer).unwrap().without_context
     };
     assert!(ask(), "nothing was computed before");
-    let patience = Instant::now() + Duration::from_secs(60);
-    while ask() {
-        assert!(Instant::now() < patience, "the prompt is never computed");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("the prompt is computed", || !ask());
 }
 
 /// A line that is computed until it is interrupted.

@@ -2,7 +2,6 @@ use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::*;
 use crate::testing::fixtures;
 use feedback::job::StepLog;
-use std::collections::HashSet;
 
 fn candidate(registry: &Registry, base: &str) -> Candidate {
     let version = registry.next_version();
@@ -369,6 +368,26 @@ fn an_adapter_without_a_list_of_offers_counts_as_having_learned_from_all() {
     assert_eq!(learned, [2]);
     registry.forget(&learned, 1).unwrap();
     assert_eq!(registry.learned_through("base"), Some(19));
+}
+
+/// Their labels lie within those of the batch that left them out.
+#[test]
+fn offers_are_left_out_until_an_update_has_learned_from_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    let mut first = candidate(&registry, "base");
+    first.entry.report.left_out = vec!["a".into(), "b".into()];
+    registry.promote(&first).unwrap();
+    let mut second = candidate(&registry, "base");
+    second.entry.offers = Some(vec!["b".into()]);
+    second.entry.report.left_out = vec!["c".into()];
+    registry.promote(&second).unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    let left_out = |offers: [&str; 2]| HashSet::from(offers.map(str::to_owned));
+    assert_eq!(registry.left_out("base"), left_out(["a", "c"]));
+    assert_eq!(registry.left_out("other"), HashSet::new());
+    registry.forget(&[2], 1).unwrap();
+    assert_eq!(registry.left_out("base"), left_out(["a", "b"]), "v2 is as if it never was");
 }
 
 #[test]

@@ -30,8 +30,9 @@ fn recognise<'a>(store: &Store, catalogue: &'a Catalogue, from: &Path) -> Result
     let place = from.display();
     if of_size.is_empty() {
         bail!(
-            "{place}: no known model has {bytes} bytes (`hone model list`); put a model of your \
-             own into {} with a manifest",
+            "{place}: no known model has {bytes} bytes. Of some models of `hone model list` the \
+             size is known only after `hone model pull`; put a model of your own into {} with a \
+             manifest",
             store.dir().display()
         );
     }

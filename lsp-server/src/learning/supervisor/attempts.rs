@@ -42,10 +42,7 @@ impl Supervisor {
         let updated = self.update(&suspect, trigger).await;
         self.rest(LearnerState::Idle);
         match updated {
-            Ok(()) => {
-                self.remove_prompts(&suspect);
-                self.services.recorder.learned(suspect);
-            }
+            Ok(left_out) => self.learned(suspect, &left_out),
             Err(error) => match error.downcast::<GivenUp>() {
                 Ok(given_up) => {
                     tracing::info!("{given_up}");

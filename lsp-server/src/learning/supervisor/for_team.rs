@@ -28,7 +28,7 @@ impl Supervisor {
         if let Some(reason) = services.adapters.learning_refusal() {
             bail!("{reason}");
         }
-        let batch = services.recorder.recent(contribution::EPISODES_MAX, contributed);
+        let mut batch = services.recorder.recent(contribution::EPISODES_MAX, contributed);
         let count = batch.episodes.len();
         ensure!(
             count >= contribution::EPISODES_MIN,
@@ -50,6 +50,8 @@ impl Supervisor {
         files.give_to(&mut job, head);
         let report = self.train(&job, &batch, Trigger::Now).await?;
         let change = files.change(&report, &core)?;
+        // A later contribution learns from what this one has left out.
+        batch.episodes.retain(|episode| !report.left_out.contains(&episode.completion.id));
         Ok(contribution::Learned { change, batch })
     }
 

@@ -59,6 +59,27 @@ async fn learn_now(home: &Paths) -> (Arc<App>, Option<String>) {
     (app, failure)
 }
 
+/// The prompts of a batch may need more memory than there is for them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_update_has_left_out_waits_for_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, _) = home_with(&folder, None);
+    let app = testing::app::start_in(&home).await;
+    let recorder = &app.services.recorder;
+    for id in ["a", "b"] {
+        recorder.record(vec![fixtures::completion(id, "/a.rs"), accepted(id)]);
+    }
+    let batch = recorder.take_batch(9).unwrap();
+    assert_eq!(recorder.labels_waiting(), 0);
+    let (status, preemption) = (watch::Sender::default(), Arc::default());
+    let program = lying_learner(&home);
+    let supervisor = Supervisor::new(app.services.clone(), status, program, preemption);
+    supervisor.learned(batch, &["a".to_owned()]);
+    assert_eq!(recorder.labels_waiting(), 1);
+    assert_eq!(*recorder.label_changes().borrow(), 1, "whoever waits for labels knows");
+    assert_eq!(recorder.take_batch(9).unwrap().offers(), ["a"]);
+}
+
 /// A registry that cannot be read looks empty, so the next number seemed to be 1. An
 /// update that was asked for trained into `v0001.gguf` and `v0001.optimizer`, could not
 /// be registered, and was cleared away: the adapter that was there was lost.

@@ -14,6 +14,7 @@ use policy::trial::Arms;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
+use std::collections::HashSet;
 use std::time::Instant;
 
 const MODEL: &str = "base";
@@ -117,6 +118,7 @@ fn scenario(seed: u64, events: u64) -> bool {
     let mut inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: None,
+        left_out: HashSet::new(),
         trial: None,
         prior: shipped(),
     };
@@ -143,6 +145,12 @@ fn scenario(seed: u64, events: u64) -> bool {
         if seq % LEARNS_EVERY == 0 && rng.random_bool(0.8) {
             let behind = rng.random_range(0..=seq.min(LEARNS_EVERY));
             inputs.learned_through = inputs.learned_through.max(Some(seq - behind));
+            // The next update learns from what one has left out, or leaves it out again.
+            if rng.random() {
+                inputs.left_out.clear();
+            }
+            let from = seq.saturating_sub(LEARNS_EVERY);
+            inputs.left_out.extend((0..3).map(|_| format!("o{}", rng.random_range(from..=seq))));
         }
     }
     let mut continued = DerivedState::of(&log, &inputs).unwrap();
@@ -176,6 +184,7 @@ fn events_before_the_checkpoint_are_not_read_again() {
     let mut inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: Some(50),
+        left_out: HashSet::new(),
         trial: None,
         prior: shipped(),
     };
@@ -229,6 +238,7 @@ fn soak_a_start_on_a_long_log_reads_only_new_events() {
     let inputs = DerivedInputs {
         model_sha256: MODEL.into(),
         learned_through: Some(events),
+        left_out: HashSet::new(),
         trial: None,
         prior: shipped(),
     };
