@@ -8,9 +8,8 @@
 //! before it leaves a machine, and the mean is the next version. Flower and its masks are left out:
 //! they add whole numbers exactly. A line is right if greedy decoding gives all of it.
 //!
-//! `--coarse`, `--noise` and `--server-rate` may be given several times. For each value all
-//! versions are made anew, and the newcomers are scored with the last of them, too. Members are
-//! scored with the exact one.
+//! `--coarse` and `--noise` may be given several times. For each value all versions are made anew,
+//! and the newcomers are scored with the last of them, too. Members are scored with the exact one.
 //!
 //! `--out` keeps the exact one, and `--start` begins with one that was kept:
 //!
@@ -76,10 +75,6 @@ struct Arguments {
     /// Score newcomers with another form, too: add this `team.noise` to the sum of a round
     #[arg(long)]
     noise: Vec<f64>,
-    /// Score newcomers with another form, too: add so many times the mean of a round (the server
-    /// learning rate of FedOpt, arXiv:2003.00295)
-    #[arg(long)]
-    server_rate: Vec<f64>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -105,17 +100,15 @@ impl FromStr for Files {
 struct Form {
     coarse: u32,
     noise: f64,
-    server_rate: f64,
 }
 
 impl Form {
-    const EXACT: Form = Form { coarse: 0, noise: 0.0, server_rate: 1.0 };
+    const EXACT: Form = Form { coarse: 0, noise: 0.0 };
 
     fn name(self) -> String {
         match self {
-            Form { coarse: 0, noise: 0.0, server_rate: 1.0 } => "team".to_owned(),
-            Form { coarse: 0, noise: 0.0, server_rate } => format!("server rate {server_rate}"),
-            Form { coarse, noise: 0.0, .. } => format!("coarse {coarse}"),
+            Form { coarse: 0, noise: 0.0 } => "team".to_owned(),
+            Form { coarse, noise: 0.0 } => format!("coarse {coarse}"),
             Form { noise, .. } => format!("noise {noise}"),
         }
     }
@@ -159,8 +152,7 @@ fn main() -> anyhow::Result<()> {
     let rounds = if members.is_empty() { 0 } else { arguments.rounds };
     let coarse = arguments.coarse.iter().map(|coarse| Form { coarse: *coarse, ..Form::EXACT });
     let noisy = arguments.noise.iter().map(|noise| Form { noise: *noise, ..Form::EXACT });
-    let rates = arguments.server_rate.iter().map(|rate| Form { server_rate: *rate, ..Form::EXACT });
-    let forms = std::iter::once(Form::EXACT).chain(coarse).chain(noisy).chain(rates);
+    let forms = std::iter::once(Form::EXACT).chain(coarse).chain(noisy);
     let sharpened = |form: Form| anyhow::Ok((form, team.sharpen(&first, &members, rounds, form)?));
     let cores: Vec<(Form, Core)> = forms.map(sharpened).collect::<anyhow::Result<_>>()?;
     let shared = &cores[0].1;
@@ -274,8 +266,7 @@ impl Team<'_> {
             let unit = f64::from(1u32 << form.coarse);
             let numbers = core.numbers().iter().zip(&sum).zip(&mut kept);
             let numbers = numbers.map(|((number, sum), kept)| {
-                let mean = sum / members.len() as f64;
-                let exact = f64::from(*number) + form.server_rate * mean + *kept;
+                let exact = f64::from(*number) + sum / members.len() as f64 + *kept;
                 let rounded = (exact / unit).round() * unit;
                 *kept = exact - rounded;
                 rounded as i32
