@@ -1,4 +1,5 @@
-//! What happens to documents: they are opened, changed, saved and closed, on screen and on the disk.
+//! What happens to documents: they are opened, changed, saved and closed, in the editor and on
+//! the disk.
 
 use super::*;
 
