@@ -72,8 +72,9 @@ local function tab_takes_the_offer(home, name, options)
   editor:quit()
 end
 
---- While the menu is open, Tab takes its entry, although there is an offer on screen.
-local function tab_takes_the_entry(home, name, options)
+--- Presses Tab while the menu is open and there is an offer on screen. Whose Tab it is, the first
+--- line of `expected` tells.
+local function tab_in_menu(home, name, options, expected)
   local editor = home:edit(name, WEEK .. '\n\n' .. ENTRY .. '\n', options)
   if options.mapped_first then
     -- The other plugin maps its keys at the first insert, and Hone maps its own again after that.
@@ -95,15 +96,20 @@ local function tab_takes_the_entry(home, name, options)
     return editor:screen()
   end)
   editor:press('Tab')
-  wait.until_('the entry in the buffer', function()
-    return editor:lines()[1] == WEEK .. ' ' .. ENTRY
+  wait.until_('the text in the buffer', function()
+    return vim.startswith(editor:lines()[1], expected)
   end, function()
     return editor:screen()
   end)
   wait.settle()
-  check.equal(WEEK .. ' ' .. ENTRY, editor:lines()[1], 'nothing else')
-  check.equal({}, accepted(home, name), 'accepted offers')
+  check.lacks(editor:lines()[1], '\t')
   editor:quit()
+end
+
+--- While the menu is open, Tab takes its entry.
+local function tab_takes_the_entry(home, name, options)
+  tab_in_menu(home, name, options, WEEK .. ' ' .. ENTRY)
+  check.equal({}, accepted(home, name), 'accepted offers')
 end
 
 local neighbours = {
@@ -226,7 +232,35 @@ with({ 'blink.cmp' }, {
   },
 })
 
+with({ 'blink.cmp' }, {
+  {
+    'blink.cmp, whose menu does not use Tab: Tab takes the offer, whoever mapped it first',
+    function(home)
+      local init_lua = init({ 'blink.cmp' }, (BLINK:gsub('super%-tab', 'default')))
+      for name, mapped_first in pairs({ ['free-hone.rs'] = false, ['free-blink.rs'] = true }) do
+        tab_in_menu(home, name, {
+          init = init_lua,
+          is_open = [[luaeval('tostring(require("blink.cmp").is_menu_visible())')]],
+          mapped_first = mapped_first,
+        }, GHOST)
+        check.equal(1, #accepted(home, name), 'accepted offers')
+      end
+    end,
+  },
+})
+
 with({ 'nvim-cmp', 'cmp-buffer' }, {
+  {
+    'nvim-cmp, whose menu does not use Tab: Tab takes the offer',
+    function(home)
+      local setup = CMP:gsub("%['<Tab>'%]", "['<F3>']")
+      tab_in_menu(home, 'free-cmp.rs', {
+        init = init({ 'nvim-cmp', 'cmp-buffer' }, setup),
+        is_open = [[luaeval('tostring(require("cmp").visible())')]],
+      }, GHOST)
+      check.equal(1, #accepted(home, 'free-cmp.rs'), 'accepted offers')
+    end,
+  },
   {
     'nvim-cmp: without its menu Tab takes the offer',
     function(home)

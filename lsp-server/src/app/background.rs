@@ -36,7 +36,7 @@ pub async fn follow_settings(app: Weak<App>) {
             app.services.workspaces.use_ignored(settings.not_stored.clone());
         }
         if settings.indexes_folders() != known.indexes_folders() {
-            app.sessions.all().iter().for_each(|session| session.index_folders());
+            app.index_folders();
         }
         known = settings;
     }

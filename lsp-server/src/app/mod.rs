@@ -162,6 +162,18 @@ impl App {
         Ok(version)
     }
 
+    /// Ends a session. A document that another editor has open, too, is that editor's from now on,
+    /// and not what lies on the disk.
+    pub fn end(&self, session: &Session) {
+        session.end();
+        self.index_folders();
+    }
+
+    /// Has every session tell of its folders and documents, as the settings say at the moment.
+    pub fn index_folders(&self) {
+        self.sessions.all().iter().for_each(|session| session.index_folders());
+    }
+
     /// The number of open connections.
     pub fn open_sessions(&self) -> usize {
         self.sessions.count()

@@ -6,9 +6,10 @@ use crate::report::status::screen;
 use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
 use crate::session::request::Trigger;
 use crate::testing;
-use crate::testing::fixtures::{self, completion, eventually, home};
+use crate::testing::fixtures::{self, HookedEngine, completion, eventually, home};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
+use engine::{Engine, EngineError, Request};
 use feedback::clock::ManualClock;
 use feedback::event::{Event, EventKind, Evidence, Outcome};
 use feedback::log::{EventLog, LogError, MemoryLog};
@@ -72,8 +73,7 @@ async fn app(home: &Paths) -> Arc<App> {
     testing::app::start(home, Config::default(), fixtures::engine(&["x"]), clock, log).await
 }
 
-/// The settings were read only when the editor opened a folder. It was not indexed if they were
-/// changed later, and stayed indexed after they were changed back.
+/// Settings that change later count for folders that are open already.
 #[tokio::test]
 async fn open_folders_are_indexed_as_the_settings_say_at_the_moment() {
     let (_folder, home) = home();
@@ -108,8 +108,56 @@ async fn open_folders_are_indexed_as_the_settings_say_at_the_moment() {
     }
     index(true);
     eventually("the folder is opened", || !services.workspaces.status().is_empty()).await;
-    session.end();
-    assert!(services.workspaces.status().is_empty(), "the editor has gone");
+    let other = app.session();
+    other.open_folder(project.path());
+    let text = Rope::from_str("fn in_the_other() {}\n");
+    let document = Document { path: path.clone(), language: "rust".into(), version: 1, text };
+    other.open("file:///a.rs".into(), document);
+    app.end(&session);
+    let is_other = || indexed().as_deref() == Some("fn in_the_other() {}\n");
+    eventually("the text of the editor that stays is indexed", is_other).await;
+    app.end(&other);
+    assert!(services.workspaces.status().is_empty(), "the editors have gone");
+}
+
+/// There may be too little memory for the candidate of a trial when the model is loaded again.
+#[tokio::test]
+async fn where_a_candidate_cannot_answer_the_adapter_that_serves_does() {
+    let (_folder, home) = home();
+    let generate = |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
+        match request.adapter {
+            1 => Err(EngineError::NotFinite(1)),
+            _ => scripted.generate(request, abort),
+        }
+    };
+    let engine = HookedEngine {
+        scripted: fixtures::engine(&["x"]),
+        generate: Box::new(generate),
+        prepared: Arc::default(),
+    };
+    let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
+    let app = testing::app::start(&home, Config::default(), engine, clock, log).await;
+    assert_eq!(testing::app::try_first_adapter(&app, |_| Ok(())).await.unwrap(), None);
+    let session = app.session();
+    for place in 0..5 {
+        let uri = format!("file:///{place}.rs");
+        let text = Rope::from_str("fn a() {\n    \n}\n");
+        let (path, language) = (uri.clone(), "rust".into());
+        session.open(uri.clone(), Document { path, language, version: 1, text });
+        session.complete(&uri, CURSOR, AUTOMATIC, None).await.unwrap();
+    }
+    let mut answered = vec![];
+    let note = &mut |event: Event| {
+        if let EventKind::Completion(completion) = event.kind {
+            answered.push((completion.adapter, completion.decision.arm.is_some()));
+        }
+        ControlFlow::Continue(())
+    };
+    app.services.recorder.log().scan(0, note).unwrap();
+    assert!(answered.len() == 5 && answered.iter().all(|(adapter, _)| *adapter == 0));
+    assert!(answered.contains(&(0, false)), "an answer in its place is none of the trial");
+    let told = app.services.health.latest().unwrap();
+    assert!(told.starts_with("adapter v1 cannot answer"), "{told}");
 }
 
 /// Waits for the checkpoint, which another thread writes. Answers its log position.

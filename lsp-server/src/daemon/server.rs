@@ -11,6 +11,7 @@ use crate::platform::connection::{self, Listener, Stream, WriteHalf};
 use crate::platform::process::Termination;
 use crate::protocol::handlers;
 use crate::report::export;
+use crate::services::health::Source;
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,6 +216,9 @@ async fn connection(
         Command::Learn => write_line(&mut write, &learn_now(app, &learn)).await?,
         Command::UseAdapter { adapter } => {
             let used = app.services.adapters.use_adapter(adapter).await;
+            if used.is_ok() {
+                app.services.health.clear(Source::Answers);
+            }
             write_line(&mut write, &Reply::from(used)).await?;
         }
         Command::ImportAdapter { path, origin } => {

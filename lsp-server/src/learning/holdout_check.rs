@@ -128,7 +128,9 @@ async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<L
             }
             // The line is too long, or no adapter could generate it. The other lines are enough.
             Err(EngineError::Failed(_)) => {}
-            Err(EngineError::NotFinite(version)) if version != candidate => {}
+            // What was before is gone, or computes nothing that could be compared.
+            Err(EngineError::NotFinite(version) | EngineError::NotLoaded(version))
+                if version != candidate => {}
             Err(error) => return Err(error),
         }
     }
@@ -138,6 +140,69 @@ async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<L
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::fixtures;
+    use engine::scripted::ScriptedEngine;
+    use engine::worker::UnloadRule;
+    use engine::{Engine, EngineInfo, Generated, Request, Score, Tokenizer};
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    /// Scores as a scripted engine does, but not with this adapter.
+    struct Overflows(ScriptedEngine, AdapterVersion);
+
+    impl Engine for Overflows {
+        fn info(&self) -> EngineInfo {
+            self.0.info()
+        }
+
+        fn tokenizer(&self) -> Tokenizer {
+            self.0.tokenizer()
+        }
+
+        fn generate(
+            &mut self,
+            request: &Request,
+            abort: &AtomicBool,
+        ) -> Result<Generated, EngineError> {
+            self.0.generate(request, abort)
+        }
+
+        fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+            self.0.warm(prompt, abort)
+        }
+
+        fn score(
+            &mut self,
+            request: &ScoreRequest,
+            abort: &AtomicBool,
+        ) -> Result<Vec<Score>, EngineError> {
+            if request.adapters.contains(&self.1) {
+                return Err(EngineError::NotFinite(self.1));
+            }
+            self.0.score(request, abort)
+        }
+
+        fn load_adapter(
+            &mut self,
+            version: AdapterVersion,
+            path: &Path,
+            keep: &[AdapterVersion],
+        ) -> Result<(), EngineError> {
+            self.0.load_adapter(version, path, keep)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_candidate_whose_numbers_are_not_finite_is_refused_and_only_that() {
+        let refused = async |overflows: AdapterVersion| {
+            let engine = Overflows(fixtures::engine(&["x"]), overflows);
+            let engine = EngineHandle::start(move || Ok(engine), |_| (), UnloadRule::default());
+            refusal(&engine.unwrap(), 2, 1, 0.0, vec![]).await.unwrap()
+        };
+        assert!(refused(2).await.unwrap().contains("not finite"));
+        assert_eq!(refused(0).await, None, "the lines of the base tell nothing then");
+        assert_eq!(refused(9).await, None);
+    }
 
     #[test]
     fn a_quarter_may_be_missed_and_gained_lines_make_up_for_it() {

@@ -88,6 +88,7 @@ async fn decide(services: &Services) {
     match change.commit(move |registry| registry.conclude(concluding)).await {
         Ok(_) => {
             services.health.clear(Source::Trial);
+            services.health.clear(Source::Answers);
             tracing::info!("the trial ended, {:?}: {}", verdict.end, verdict.reason);
         }
         Err(error) => {

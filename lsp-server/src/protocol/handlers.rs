@@ -71,7 +71,7 @@ pub async fn serve(
     daemon_ends: impl Future<Output = ()>,
 ) {
     let session = app.session();
-    let (ending, recorder) = (session.clone(), app.services.recorder.clone());
+    let (ending, ending_in) = (session.clone(), app.clone());
     let (service, socket) = LspService::build(|client| Backend { client, app, session, learn })
         .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
         .custom_method("textDocument/didShowCompletion", Backend::did_show)
@@ -102,9 +102,9 @@ pub async fn serve(
         _ = served => {}
         () = daemon_ends => {}
     }
-    ending.end();
+    ending_in.end(&ending);
     // If the flush fails, the reason is in the log. The client is gone and cannot be told.
-    let _ = recorder.flush().await;
+    let _ = ending_in.services.recorder.flush().await;
 }
 
 impl LanguageServer for Backend {
@@ -120,7 +120,6 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
-        let indexes = self.app.services.settings.current().indexes_folders();
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
@@ -130,7 +129,7 @@ impl LanguageServer for Backend {
                 client.send_notification::<DidChangeStatus>(line).await;
             }
         });
-        Ok(initialize::result(&abilities, indexes))
+        Ok(initialize::result(&abilities))
     }
 
     async fn initialized(&self, _: InitializedParams) {

@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 pub enum Source {
     /// The registry of adapters, or an adapter that cannot be served.
     Adapters,
+    /// An adapter that serves or is on trial, and cannot answer.
+    Answers,
     EventLog,
     Learner,
     Retention,
@@ -30,6 +32,11 @@ impl Health {
 
     pub fn clear(&self, source: Source) {
         self.0.lock().retain(|(other, _)| *other != source);
+    }
+
+    /// Clears a source whose reason is such a one.
+    pub fn clear_if(&self, source: Source, is_such: impl Fn(&str) -> bool) {
+        self.0.lock().retain(|(other, reason)| *other != source || !is_such(reason));
     }
 
     /// The latest reported reason of those that still hold.

@@ -47,7 +47,7 @@ use completion::postprocess::replaced_suffix;
 use completion::prompt_builder::PromptBuilder;
 use engine::unloading::Resident;
 use engine::{EngineError, Generated};
-use feedback::event::{EventKind, OfferId, Outcome};
+use feedback::event::{AdapterVersion, EventKind, OfferId, Outcome};
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -148,6 +148,24 @@ impl Drop for CurrentRequest<'_> {
     }
 }
 
+/// How a trouble with this adapter begins.
+fn about(version: AdapterVersion) -> String {
+    format!("adapter v{version} cannot answer")
+}
+
+/// What is told where another adapter answers in the place of one that cannot. The candidate of a
+/// trial is left alone, because choosing it would end its trial.
+fn missing(version: AdapterVersion, instead: AdapterVersion, error: &EngineError) -> String {
+    let about = about(version);
+    match instead {
+        0 => format!(
+            "{about} ({error}), so the model completes alone; `hone adapter use {version}` tries \
+             it again, and `hone adapter rollback` goes back to the one before"
+        ),
+        instead => format!("{about} ({error}), so v{instead} does"),
+    }
+}
+
 impl Session {
     pub fn new(services: Arc<Services>) -> Session {
         let state = State {
@@ -245,26 +263,41 @@ impl Session {
         })
     }
 
-    /// Asks the engine. If the adapter cannot answer, the base model does, outside of any trial. An
-    /// adapter may be missing after the model was loaded again with too little memory for both.
+    /// Asks the engine. If the adapter cannot answer, the one that serves does, or else the model
+    /// alone, outside of any trial. An adapter may be missing after the model was loaded again with
+    /// too little memory for both.
     async fn generate(&self, pending: &mut PendingRequest) -> Result<Generated, EngineError> {
-        let Services { engine, health, .. } = &*self.services;
-        let answer = engine.generate(pending.request.clone(), pending.abort.clone()).await;
+        let Services { engine, adapters, health, .. } = &*self.services;
+        let ask = |pending: &PendingRequest| {
+            engine.generate(pending.request.clone(), pending.abort.clone())
+        };
+        let answer = ask(pending).await;
         let version = pending.request.adapter;
-        match &answer {
+        let error = match answer {
             Err(error @ (EngineError::NotLoaded(_) | EngineError::NotFinite(_))) if version > 0 => {
-                let trouble = format!(
-                    "{error}, so the model completes alone; `hone adapter use {version}` tries \
-                     the adapter again, and `hone adapter rollback` goes back to the one before"
-                );
-                if health.report(Source::Adapters, trouble.clone()) {
-                    tracing::warn!("{trouble}");
-                }
+                error
             }
-            _ => return answer,
+            answer => {
+                if answer.is_ok() && version > 0 {
+                    health.clear_if(Source::Answers, |reason| reason.starts_with(&about(version)));
+                }
+                return answer;
+            }
+        };
+        let serving = adapters.serving().active();
+        let instead = if serving == version { 0 } else { serving };
+        let trouble = missing(version, instead, &error);
+        if health.report(Source::Answers, trouble.clone()) {
+            tracing::warn!("{trouble}");
         }
-        (pending.request.adapter, pending.arm) = (0, None);
-        engine.generate(pending.request.clone(), pending.abort.clone()).await
+        (pending.request.adapter, pending.arm) = (instead, None);
+        match ask(pending).await {
+            Err(EngineError::NotLoaded(_) | EngineError::NotFinite(_)) if instead > 0 => {
+                pending.request.adapter = 0;
+                ask(pending).await
+            }
+            answer => answer,
+        }
     }
 
     /// Waits for the user's next key, if one is likely soon.

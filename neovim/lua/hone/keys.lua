@@ -93,16 +93,37 @@ local function description(action)
   return 'Hone: ' .. action.does
 end
 
---- Whether a completion menu is open. The menus of blink.cmp and nvim-cmp are windows of their own,
---- and their keys may lie below Hone's, if they were mapped first.
-local function menu_is_open()
-  if vim.fn.pumvisible() == 1 then
-    return true
+--- Whether the menu of a plugin is open, by the description of that plugin's mappings. These menus
+--- are windows of their own.
+---@type table<string, fun(): boolean>
+local menu_of = {
+  ['blink.cmp'] = function()
+    return require('blink.cmp').is_menu_visible()
+  end,
+  ['cmp.utils.keymap.set_map'] = function()
+    return require('cmp').visible()
+  end,
+}
+
+--- Lets a menu that is open have its key, if its mapping lies below Hone's, which is so where it
+--- was made first.
+---@return boolean whether the menu has used the key
+local function menu_has_used(mode, key, below)
+  local is_open = below and menu_of[below.desc]
+  if not is_open or not is_open() then
+    return false
   end
-  local blink, cmp = package.loaded['blink.cmp'], package.loaded.cmp
-  return (blink and blink.is_menu_visible and blink.is_menu_visible())
-    or (cmp and cmp.visible and cmp.visible())
-    or false
+  if below.expr == 1 and below.callback then
+    -- A mapping of blink.cmp that does nothing here answers with its key.
+    local answer = below.callback()
+    if answer == raw(key) then
+      return false
+    end
+    api.nvim_feedkeys(answer or '', 'in', false)
+  else
+    fall_back(mode, key, below)
+  end
+  return true
 end
 
 local function attach(buf, mode, key, action)
@@ -113,9 +134,10 @@ local function attach(buf, mode, key, action)
   replaced[buf] = replaced[buf] or {}
   replaced[buf][mode .. key] = before
   local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
+  local in_menu = notify.guard(menu_has_used)
   vim.keymap.set(mode, key, function()
     -- While a completion menu is open, the keys belong to it.
-    if menu_is_open() or not run() then
+    if vim.fn.pumvisible() == 1 or not (in_menu(mode, key, before) or run()) then
       otherwise(mode, key, before)
     end
   end, { buffer = buf, desc = description(action) })

@@ -47,7 +47,7 @@ Examples:
 Arms:
   frozen         the base model to the end; every offer is shown
   gate           the same, behind the gate
-  ppo            learns from accepts and rejects; each update serves at once
+  ppo            learns from accepts and rejects; each update that passes the holdout check serves
   ppo-gate       the same, behind the gate
   ppo-demo       learns from accepts and rejects, and from what was typed instead
   ppo-demo-gate  the same, behind the gate

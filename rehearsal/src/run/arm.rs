@@ -30,7 +30,7 @@ pub enum ArmKind {
     Frozen,
     /// The base model to the end, behind the gate
     Gate,
-    /// Learns from accepts and rejects by PPO; each update serves at once
+    /// Learns from accepts and rejects by PPO; each update that passes the holdout check serves
     Ppo,
     /// The same behind the gate
     PpoGate,

@@ -127,7 +127,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     for author in &arguments.author {
         rehearse.args(["--author", author]);
     }
-    // Each update serves at once, and no gate hides its effect.
+    // Each update that passes the holdout check serves, and no gate hides its effect.
     rehearse.args(["--arm", "frozen", "--arm", "shipped=ppo-demo"]);
     let axes = if arguments.axis.is_empty() { Axis::value_variants() } else { &arguments.axis };
     for (name, settings) in axes.iter().flat_map(|axis| axis.arms()) {
