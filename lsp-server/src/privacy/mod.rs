@@ -16,7 +16,6 @@ use feedback::secrets;
 use ropey::Rope;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// The last character of the id of an offer of which nothing is stored.
 const UNSTORED: char = '~';
@@ -69,7 +68,7 @@ impl Privacy {
     pub fn ignores(&self, path: &str, language: &str, setting: &Patterns) -> bool {
         LANGUAGES.contains(&language)
             || secrets::holds_secret(path)
-            || waiting_for_disk(|| self.ignored.is_ignored(path, setting))
+            || self.ignored.is_ignored(path, setting)
     }
 
     /// Decides which of these files prompts may quote. This resolves links and reads ignore
@@ -121,15 +120,6 @@ impl QuoteRules for QuotableFiles {
     /// A text that holds a secret is shown to the model only in its own place.
     fn may_quote_text(&self, text: &str) -> bool {
         !secrets::holds_secret(text)
-    }
-}
-
-/// Does what may wait for a disk, such as one on another machine, which may not answer. A thread of
-/// the runtime leaves its other tasks to another thread meanwhile.
-fn waiting_for_disk<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
     }
 }
 
@@ -223,29 +213,6 @@ mod tests {
         };
         let events = vec![outcome("a-1".into()), outcome(unstored("a-2".into()))];
         assert_eq!(Privacy::default().storable(events), [outcome("a-1".into())]);
-    }
-
-    /// Here the disk never answers: `.honeignore` is a pipe that nobody writes to.
-    #[cfg(unix)]
-    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn other_tasks_go_on_while_a_disk_does_not_answer() {
-        let folder = tempfile::tempdir().unwrap();
-        let pipe = folder.path().join(".honeignore");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let path = folder.path().join("a.rs").display().to_string();
-        let (begun, begins) = tokio::sync::oneshot::channel();
-        let asking = tokio::spawn(async move {
-            begun.send(()).unwrap();
-            Privacy::default().ignores(&path, "rust", &Patterns::none())
-        });
-        begins.await.unwrap();
-        // It runs on the only thread, which the first task would hold.
-        let other = tokio::spawn(async {});
-        let other = tokio::time::timeout(std::time::Duration::from_secs(10), other).await;
-        assert!(!asking.is_finished(), "the disk was not asked");
-        std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-        other.expect("the other task goes on").unwrap();
-        assert!(!asking.await.unwrap());
     }
 
     #[test]

@@ -90,8 +90,29 @@ async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
     1
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
+/// The test below.
+const DAY: &str = "testing::load::soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon";
+
+/// Is set in the process that the day runs in.
+const ALONE: &str = "HONE_TEST_ALONE";
+
+/// What a process holds is measured, and other tests take memory and give it back. So the day runs
+/// in a process of its own.
+#[test]
+fn soak_fifty_editors_hold_no_more_in_the_evening_than_at_noon() {
+    if std::env::var_os(ALONE).is_some() {
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+        return runtime.block_on(day());
+    }
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let ran = alone.args([DAY, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let told = [ran.stdout, ran.stderr].map(|told| String::from_utf8_lossy(&told).into_owned());
+    eprintln!("{}", told.concat());
+    assert!(ran.status.success() && told[0].contains("1 passed"));
+}
+
+async fn day() {
     let engine = fixtures::engine(&["call(x);", "call(y);", "close();"]);
     let (_folder, home) = fixtures::home();
     let clock = Arc::new(ManualClock::starting_at(0));
