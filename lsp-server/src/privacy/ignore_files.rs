@@ -35,8 +35,8 @@ const DEPTH_LIMIT: usize = 64;
 /// The longest ignore file, in bytes. A longer one is not read, so it ignores everything.
 const FILE_BYTES: u64 = 256 * 1024;
 
-/// All sessions share it. Its locks are not held while the disk is read, so that a mount that does
-/// not answer holds up only those who ask about its files.
+/// All sessions share it. Its locks are not held while the disk is read, so that nobody waits for
+/// one while a mount does not answer.
 pub struct IgnoreFiles {
     folders: Mutex<HashMap<PathBuf, Arc<Folder>>>,
     /// Reads what git ignores everywhere.

@@ -120,6 +120,7 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
+        let indexes = self.app.services.settings.current().indexes_folders();
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
@@ -129,7 +130,7 @@ impl LanguageServer for Backend {
                 client.send_notification::<DidChangeStatus>(line).await;
             }
         });
-        Ok(initialize::result(&abilities))
+        Ok(initialize::result(&abilities, indexes))
     }
 
     async fn initialized(&self, _: InitializedParams) {

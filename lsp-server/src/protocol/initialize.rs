@@ -61,8 +61,8 @@ impl ClientAbilities {
     }
 }
 
-/// The answer to a client.
-pub fn result(client: &ClientAbilities) -> InitializeResult {
+/// The answer to a client. `indexes_folders` is what the settings say of the open folders.
+pub fn result(client: &ClientAbilities, indexes_folders: bool) -> InitializeResult {
     InitializeResult {
         capabilities: ServerCapabilities {
             position_encoding: Some(client.choose_encoding().1),
@@ -76,8 +76,7 @@ pub fn result(client: &ClientAbilities) -> InitializeResult {
                 ..ExecuteCommandOptions::default()
             }),
             inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
-            // Whether open folders are indexed may change later.
-            workspace: Some(follows_folders()),
+            workspace: indexes_folders.then(follows_folders),
             experimental: Some(next_edit::capability()),
             ..ServerCapabilities::default()
         },
@@ -98,9 +97,9 @@ pub struct EarlyAnswer {
 }
 
 /// The answer to a message, if that is a whole `initialize` request.
-pub fn early_answer(message: &Value) -> Option<EarlyAnswer> {
+pub fn early_answer(message: &Value, indexes_folders: bool) -> Option<EarlyAnswer> {
     let abilities = ClientAbilities::of_request(message)?;
-    let result = json!(result(&abilities));
+    let result = json!(result(&abilities, indexes_folders));
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
     let (method, params) = (DidChangeStatus::METHOD, StatusLine::loading());
     let status = json!({"jsonrpc": "2.0", "method": method, "params": params});
