@@ -153,16 +153,17 @@ fn about(version: AdapterVersion) -> String {
     format!("adapter v{version} cannot answer")
 }
 
-/// What is told where another adapter answers in the place of one that cannot. The candidate of a
-/// trial is left alone, because choosing it would end its trial.
-fn missing(version: AdapterVersion, instead: AdapterVersion, error: &EngineError) -> String {
+/// What is told where another adapter answers in the place of one that cannot. Nobody is told to
+/// choose the candidate of a trial, because that would end its trial.
+fn missing(version: AdapterVersion, instead: AdapterVersion, on_trial: bool) -> String {
     let about = about(version);
     match instead {
+        0 if on_trial => format!("{about}, so the model does; its trial waits meanwhile"),
         0 => format!(
-            "{about} ({error}), so the model completes alone; `hone adapter use {version}` tries \
-             it again, and `hone adapter rollback` goes back to the one before"
+            "{about}, so the model completes alone; `hone adapter use {version}` tries it again, \
+             and `hone adapter rollback` goes back to the one before"
         ),
-        instead => format!("{about} ({error}), so v{instead} does"),
+        instead => format!("{about}, so v{instead} does"),
     }
 }
 
@@ -286,9 +287,9 @@ impl Session {
         };
         let serving = adapters.serving().active();
         let instead = if serving == version { 0 } else { serving };
-        let trouble = missing(version, instead, &error);
+        let trouble = missing(version, instead, pending.arm.is_some());
         if health.report(Source::Answers, trouble.clone()) {
-            tracing::warn!("{trouble}");
+            tracing::warn!("{trouble}: {error}");
         }
         (pending.request.adapter, pending.arm) = (instead, None);
         match ask(pending).await {
