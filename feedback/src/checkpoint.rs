@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
-    /// The bytes of a file as an earlier release wrote it.
+    /// Checks the bytes, so that a later version reads what this one writes.
     #[test]
     fn the_layout_is_the_documented_one() {
         let dir = tempfile::tempdir().unwrap();

@@ -22,10 +22,8 @@ pub struct Episode {
     pub outcome: Option<(Outcome, Evidence)>,
     /// The tokens of what the user typed in its place, if that is known: those of the
     /// healed text and of what was typed.
-    #[serde(rename = "instead", default)]
     pub replacement: Option<Vec<u32>>,
     /// The share of an accepted text that still stood at the last look.
-    #[serde(default)]
     pub kept: Option<f32>,
 }
 
@@ -103,7 +101,6 @@ pub struct Counts {
     pub superseded: u64,
     pub unseen: u64,
     pub unlabelled: u64,
-    #[serde(rename = "silent")]
     pub no_offer: u64,
 }
 

@@ -2,8 +2,7 @@
 //!
 //! An event is written once and never edited. Its meaning is derived by folding
 //! ([`crate::episode`]), so a better interpretation of the same events is a replay and
-//! not a migration. Fields that have a clearer name here than in the log keep their old
-//! name there, by `serde(rename)`.
+//! not a migration.
 
 mod next_edit;
 
@@ -12,9 +11,8 @@ pub use next_edit::{NextEdit, NextEditKind, NextEditOutcome};
 use crate::experts::ChosenExperts;
 use serde::{Deserialize, Serialize};
 
-/// Version of the stored form of [`Event`], written beside every record.
-/// Format 1 had no [`Decision`], and no events that follow an outcome. Format 2 had no next edits.
-pub const EVENT_FORMAT: u8 = 3;
+/// The version of the stored form of [`Event`], written next to every record.
+pub const EVENT_FORMAT: u8 = 1;
 
 /// Identifies one offer for as long as it lives. Clients must not interpret it.
 pub type OfferId = String;
@@ -48,7 +46,6 @@ pub enum EventKind {
     /// What the user wrote in place of an offer that was not accepted, or where nothing
     /// was offered. `tokens` are those of the healed text and of what was typed, up to
     /// the end of the line.
-    #[serde(rename = "typed_instead")]
     Replacement { id: OfferId, tokens: Vec<u32> },
     /// How likely two adapters find the text that the user finally wrote.
     Compared {
@@ -58,7 +55,6 @@ pub enum EventKind {
         /// Log-probability of the whole text under each adapter, in nats.
         logprobs: Vec<(AdapterVersion, f32)>,
         /// The adapters whose greedy decoding gives exactly this text.
-        #[serde(rename = "says", default)]
         greedy: Vec<AdapterVersion>,
     },
     /// An edit elsewhere was offered.
@@ -125,7 +121,6 @@ pub struct Completion {
     /// Byte offset of `shown` in the concatenated pieces of `tokens`.
     pub shown_from: usize,
     pub timing: Timing,
-    #[serde(default)]
     pub decision: Decision,
     /// Set if the text was copied from where it was written before. Its tokens are then not those
     /// that the model chose, and their log-probs say how likely the model found them. A text that
@@ -172,7 +167,6 @@ pub enum CopySource {
 
 /// What the user typed in a document since the completion that was recorded there before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Typed {
     /// Characters, without indentation and without what was accepted or pasted.
     pub chars: u32,
@@ -188,16 +182,13 @@ impl Typed {
 
 /// What was decided about an answer before the client saw it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct Decision {
     /// The user invoked the completion. Such an answer passes the gate.
-    #[serde(rename = "by_hand")]
     pub invoked: bool,
     pub gate: Option<GateRecord>,
     /// Set if the adapter was drawn for a trial; its version is [`Completion::adapter`].
     pub arm: Option<ArmRecord>,
     /// What makes the text unusable, whoever the user is.
-    #[serde(rename = "broken")]
     pub defect: Option<Defect>,
 }
 
@@ -355,36 +346,5 @@ mod tests {
             + r#""outcome":"made_by_hand","evidence":"document"}"#;
         let read: Event = serde_json::from_str(&outcome).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), outcome);
-    }
-
-    /// Every field that has another name in the log than here, as the log has it.
-    #[test]
-    fn the_log_keeps_the_names_that_it_was_written_with() {
-        let stored = [
-            r#"{"seq":1,"at_ms":2,"event":"typed_instead","id":"a","tokens":[3]}"#,
-            concat!(
-                r#"{"seq":1,"at_ms":2,"event":"compared","id":"a","tokens":1,"#,
-                r#""logprobs":[[1,-0.5]],"says":[1]}"#
-            ),
-        ];
-        let kinds = [
-            EventKind::Replacement { id: "a".into(), tokens: vec![3] },
-            EventKind::Compared {
-                id: "a".into(),
-                tokens: 1,
-                logprobs: vec![(1, -0.5)],
-                greedy: vec![1],
-            },
-        ];
-        for (stored, kind) in stored.into_iter().zip(kinds) {
-            let event = Event { seq: 1, at_ms: 2, kind };
-            assert_eq!(serde_json::to_string(&event).unwrap(), stored);
-            assert_eq!(serde_json::from_str::<Event>(stored).unwrap(), event);
-        }
-        let stored = r#"{"by_hand":true,"gate":null,"arm":null,"broken":"repeats_suffix"}"#;
-        let decision =
-            Decision { invoked: true, defect: Some(Defect::RepeatsSuffix), ..Decision::default() };
-        assert_eq!(serde_json::to_string(&decision).unwrap(), stored);
-        assert_eq!(serde_json::from_str::<Decision>(stored).unwrap(), decision);
     }
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of these lines. A learner refuses a job that has another version.
-pub const JOB_FORMAT: u32 = 5;
+pub const JOB_FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -283,10 +283,8 @@ pub struct UpdateReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OfferId>,
     /// How many of `episodes_used` were replayed from earlier updates.
-    #[serde(default)]
     pub episodes_replayed: usize,
     /// Texts that the user typed in place of an offer, or where nothing was offered.
-    #[serde(default)]
     pub demonstrations: usize,
     pub tokens_trained: usize,
     pub steps: u32,
@@ -305,7 +303,6 @@ pub struct UpdateReport {
     /// The same for the others (r ≤ V).
     pub logprob_unrewarded: Option<BeforeAfter>,
     /// How likely the demonstrations were before they were learned from.
-    #[serde(default)]
     pub demonstrated: Option<Demonstrated>,
     /// KL(π‖base) after the update, estimated over the trained tokens: the mean of k3,
     /// weighted by π/behaviour.
@@ -313,10 +310,8 @@ pub struct UpdateReport {
     /// L2 norm of the adapter's change over the L2 norm of the adapter.
     pub update_ratio: f32,
     /// Texts whose prompt was known: the server had computed it, or in a rehearsal another learner.
-    #[serde(default)]
     pub prompts_known: usize,
     /// The name of the GPU that computed the passes; `None` for the CPU.
-    #[serde(default)]
     pub gpu: Option<String>,
     pub load_ms: u64,
     pub prompt_ms: u64,

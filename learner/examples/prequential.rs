@@ -50,7 +50,7 @@ struct Arguments {
     /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `learning.ppo`, or `replay`, `batch`, `first`, `average`,
+    /// NAME=VALUE,…: settings of `lab.ppo`, or `replay`, `batch`, `first`, `average`,
     /// `maps`, `samples` and `band`. The adapter changes no layer before `first`, and with
     /// `maps=attention` no map of the feed-forward part. With `average` a running mean of the
     /// weights serves, of which an update keeps this share. Of the samples of `hone lab texts

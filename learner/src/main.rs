@@ -34,7 +34,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     /// Share the keys and values of prompts with other learners through this folder
-    #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
+    #[arg(long, value_name = "DIR", hide = true)]
     prompt_cache: Option<PathBuf>,
     /// Take the keys and values of prompts from this folder, which the daemon fills
     #[arg(long, value_name = "DIR", hide = true)]

@@ -434,7 +434,7 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     });
 }
 
-/// Changing `learning.ppo.lora_rank` or `lora_alpha` stopped learning: the learner refused a
+/// Changing `lab.ppo.lora_rank` or `lora_alpha` stopped learning: the learner refused a
 /// parent of another rank, so every update failed and its labels were set aside. A parent
 /// keeps what it was made with, and the settings are for an adapter that starts anew.
 #[test]

@@ -62,14 +62,6 @@ pub fn name_of_file(path: &Path) -> Cow<'_, str> {
     if HAS_DRIVES { Cow::Owned(drives::name(&text)) } else { text }
 }
 
-/// The name that the same document has in logs of versions that dropped scheme and host. It is
-/// `None` if that name is the one of today.
-pub fn earlier_name(address: &str) -> Option<String> {
-    let name = name(address);
-    let earlier = path_in(&name).into_owned();
-    (!earlier.is_empty() && earlier != name).then_some(earlier)
-}
-
 /// Whether this is an address and not a path.
 pub fn is_address(text: &str) -> bool {
     let is_path = text.starts_with('/') || HAS_DRIVES && drives::is_path(text);
@@ -282,16 +274,6 @@ mod tests {
         assert_eq!(name("untitled:Unbenannt 1"), "untitled:Unbenannt%201");
         assert_eq!(name("git:/a.py?{\"ref\":\"~\"}"), name("git:/a.py?%7B%22ref%22:%22%7e%22%7D"));
         assert_eq!(normal("X://[::1]:80/[a]"), "x://[::1]:80/%5Ba%5D");
-    }
-
-    #[test]
-    fn earlier_logs_have_the_path_alone() {
-        let earlier = |address| earlier_name(address).unwrap_or_default();
-        assert_eq!(earlier("vscode-remote://box/home/u/x%20y.py"), "/home/u/x y.py");
-        assert_eq!(earlier("git:/project/a.py?HEAD"), "/project/a.py");
-        assert_eq!(earlier("untitled:Untitled-7"), "Untitled-7");
-        assert_eq!(earlier("file:///project/a.py"), "", "it has the same name as before");
-        assert_eq!(earlier("vscode-remote://box"), "", "there was no path");
     }
 
     #[test]

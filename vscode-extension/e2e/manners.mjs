@@ -81,7 +81,7 @@ export const stories = {
         const [, remedy] = (await answer.innerText()).match(/To change it: hone (.+)/);
         await answer.getByRole('button', { name: 'Show It All the Same' }).click();
         const { decision } = await takesTheNextSum(at, 'why.rs', 'why-shown');
-        assert.equal(decision.by_hand, true, 'the request counts as invoked');
+        assert.equal(decision.invoked, true, 'the request counts as invoked');
         hone.run(...remedy.split(' '));
         assert.equal(setting(hone, 'completion.min_probability'), 0);
     },

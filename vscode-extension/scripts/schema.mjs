@@ -1,5 +1,4 @@
-// What the extension takes from `hone config schema`: the settings that VS Code shows, and the old
-// names that settings had.
+// The settings that VS Code shows, made from what `hone config schema` prints.
 
 /** Commands or the extension's own settings change these, so they are not shown a second time. */
 const CHANGED_ELSEWHERE = new Set([
@@ -52,21 +51,4 @@ function setting(schema) {
 
 function inOneLine(text) {
     return text.replaceAll('\n', ' ');
-}
-
-/** Each old name of a setting, with the name of today. Tables never were settings of VS Code. */
-export function currentNames(schema) {
-    const renamed = settingsBelow('', schema).flatMap(([key, setting]) =>
-        (setting['x-old-names'] ?? []).map((old) => [old, key]),
-    );
-    return Object.fromEntries(renamed.sort());
-}
-
-/** Every setting below a table, however deep, by its key in config.toml. */
-function settingsBelow(prefix, { properties }) {
-    return Object.entries(properties).flatMap(([name, schema]) =>
-        schema.properties
-            ? settingsBelow(`${prefix}${name}.`, schema)
-            : [[`${prefix}${name}`, schema]],
-    );
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
@@ -12,13 +12,11 @@ const OWN = { title: 'Hone', properties: { 'hone.enabled': { type: 'boolean' } }
 /** Settings as `hone config schema` describes them. */
 const WAIT = { description: 'How long\nit waits.', type: 'integer', minimum: 1, default: 5 };
 const KIND = { description: 'Which.', oneOf: [{ const: 'a', description: 'The\nfirst.' }] };
-const WARMTH = { description: 'Warmth.', type: 'number', 'x-old-names': ['gate.warmth'] };
 
-/** A schema with these settings in the table `gate`, and one more that only experiments need. */
+/** A schema with these settings in the table `gate`, and a table in it. */
 function schema(gate) {
-    const deep = { type: 'object', properties: { rate: WAIT }, 'x-old-names': ['deep'] };
-    const users = { gate: { properties: { ...gate, deep } } };
-    return { users, all: { ...users, lab: { properties: { warmth: WARMTH } } } };
+    const deep = { type: 'object', properties: { rate: WAIT } };
+    return { gate: { properties: { ...gate, deep } } };
 }
 
 /** A copy of the scripts in a folder of its own, with a program that prints schemas. */
@@ -26,21 +24,15 @@ function extension(t) {
     const folder = mkdtempSync(join(tmpdir(), 'hone-settings-'));
     t.after(() => rmSync(folder, { recursive: true }));
     cpSync(SCRIPTS, join(folder, 'scripts'), { recursive: true });
-    mkdirSync(join(folder, 'src/core'), { recursive: true });
     const write = (name, content) => writeFileSync(join(folder, name), JSON.stringify(content));
     write('package.json', { contributes: { configuration: [OWN] } });
     const program = `#!/bin/sh
 case "$*" in
-    'config schema --json') cat '${folder}/users' ;;
-    'config schema --json --all') cat '${folder}/all' ;;
+    'config schema --json') cat '${folder}/schema' ;;
 esac`;
     writeFileSync(join(folder, 'hone'), program, { mode: 0o755 });
     return {
-        serverHas: (gate) => {
-            const { users, all } = schema(gate);
-            write('users', { properties: users });
-            write('all', { properties: all });
-        },
+        serverHas: (gate) => write('schema', { properties: schema(gate) }),
         settings: (...args) =>
             spawnSync(process.execPath, [join(folder, 'scripts/settings.mjs'), ...args], {
                 env: { ...process.env, HONE_BIN: folder },
@@ -77,18 +69,7 @@ test('the settings of the server are written after the extension’s own', (t) =
     assert.deepEqual(read('package.json').contributes.configuration, [OWN, gate]);
 });
 
-test('old names lead to settings, those of experiments among them, and to no table', (t) => {
-    const { serverHas, settings, read } = extension(t);
-    serverHas({ wait: { ...WAIT, 'x-old-names': ['pause', 'gate.delay'] } });
-    assert.equal(settings().status, 0);
-    assert.deepEqual(read('src/core/currentNames.json'), {
-        'gate.delay': 'gate.wait',
-        'gate.warmth': 'lab.warmth',
-        pause: 'gate.wait',
-    });
-});
-
-test('the check fails as soon as the server has other settings or other old names', (t) => {
+test('the check fails as soon as the server has other settings', (t) => {
     const { serverHas, settings } = extension(t);
     const problem = () => /Error: (.*) differs/.exec(settings('--check').stderr)?.[1];
     serverHas({ wait: WAIT });
@@ -97,10 +78,6 @@ test('the check fails as soon as the server has other settings or other old name
     assert.equal(problem(), undefined);
     serverHas({ wait: { ...WAIT, default: 6 } });
     assert.equal(problem(), 'package.json');
-    settings();
-    serverHas({ wait: { ...WAIT, default: 6, 'x-old-names': ['pause'] } });
-    assert.equal(problem(), 'src/core/currentNames.json');
-    assert.notEqual(settings('--check').status, 0);
     settings();
     assert.equal(settings('--check').status, 0);
 });

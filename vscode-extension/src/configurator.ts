@@ -2,7 +2,7 @@
 // owner for every editor.
 
 import * as vscode from 'vscode';
-import { oldNames, send, serverKeys, underCurrentNames, type Values } from './core/configuration';
+import { send, serverKeys, type Values } from './core/configuration';
 import { ask } from './core/program';
 import type { Server } from './server';
 import { affects, setByUser } from './settings';
@@ -23,7 +23,7 @@ export class Configurator implements vscode.Disposable {
         private readonly server: Server,
         manifest: unknown,
     ) {
-        this.keys = [...serverKeys(manifest), ...oldNames];
+        this.keys = serverKeys(manifest);
         this.listeners = [
             vscode.workspace.onDidChangeConfiguration((event) => {
                 if (this.keys.some((key) => affects(event, key))) this.update();
@@ -47,7 +47,7 @@ export class Configurator implements vscode.Disposable {
     }
 
     private async apply(): Promise<void> {
-        const set = underCurrentNames(setByUser(this.keys));
+        const set = setByUser(this.keys);
         const run = (args: readonly string[]) => ask(this.server.program(), args);
         const { needsRestart, refusals, values } = await send(run, set, this.sent);
         this.sent = values;

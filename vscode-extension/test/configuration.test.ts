@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import manifest from '../package.json';
-import { changes, oldNames, send, serverKeys, underCurrentNames } from '../src/core/configuration';
+import { changes, send, serverKeys } from '../src/core/configuration';
 
 const FILE = {
     completion: { max_tokens: 32, temperature: 0 },
@@ -60,23 +60,8 @@ test('the server’s settings belong to the machine, and no command changes any 
     }
 });
 
-test('a setting with an old name counts under the name of today, unless that is set too', () => {
-    assert.deepEqual(underCurrentNames({ 'completion.temperature': 0.2 }), {
-        'lab.temperature': 0.2,
-    });
-    const both = { 'completion.adaptive_debounce': false, 'completion.follow_rhythm': true };
-    assert.deepEqual(underCurrentNames(both), { 'completion.adaptive_debounce': false });
-    assert.ok(
-        oldNames.every((key) => !serverKeys(manifest).includes(key)),
-        'no old name is offered',
-    );
-});
-
-/**
- * A program with settings of its own, which it prints without the table `lab` unless asked. It
- * refuses to change some of them.
- */
-function program(settings: { lab: object }, refused: string[] = []) {
+/** A program with settings of its own, which it prints. It refuses to change some of them. */
+function program(settings: object, refused: string[] = []) {
     const run: string[] = [];
     const ask = async (args: readonly string[]): Promise<string> => {
         const [, command, key = ''] = args;
@@ -85,14 +70,13 @@ function program(settings: { lab: object }, refused: string[] = []) {
             if (refused.includes(key)) throw new Error(`${key} must be otherwise`);
             return JSON.stringify({ restart: key === 'model.threads' });
         }
-        const { lab, ...shown } = settings;
-        return JSON.stringify(args.includes('--all') ? { ...shown, lab } : shown);
+        return JSON.stringify(settings);
     };
     return { ask, run };
 }
 
 test('what differs is set, and a restart is needed only if a setting says so', async () => {
-    const { ask, run } = program({ ...FILE, lab: {} });
+    const { ask, run } = program(FILE);
     const set = { 'completion.max_tokens': 8 };
     assert.deepEqual(await send(ask, set, { 'privacy.ignore': [] }), {
         needsRestart: false,
@@ -108,7 +92,7 @@ test('what differs is set, and a restart is needed only if a setting says so', a
 });
 
 test('a value that is refused keeps no other one from the server', async () => {
-    const { ask, run } = program({ ...FILE, lab: {} }, ['completion.max_tokens', 'team.delta']);
+    const { ask, run } = program(FILE, ['completion.max_tokens', 'team.delta']);
     const set = { 'completion.max_tokens': 999, 'model.threads': 2, 'privacy.ignore': ['*.key'] };
     const before = { 'team.delta': 0.01, 'daemon.idle_exit_s': 5 };
     const sent = await send(ask, set, before);
@@ -127,20 +111,12 @@ test('a value that is refused keeps no other one from the server', async () => {
 });
 
 test('a text is sent as it is, and everything else as JSON', async () => {
-    const { ask, run } = program({ lab: {} });
+    const { ask, run } = program({});
     await send(ask, { 'team.address': 'a:1', 'model.gpu_layers': null, 'gate.enabled': false }, {});
     assert.deepEqual(run, [
         'config set team.address a:1 --json',
         'config set gate.enabled false --json',
     ]);
-});
-
-// A setting of VS Code under an old name may stand for one of `lab`, which `hone config get` does
-// not print by default. Every new connection then sent it again, although the server had it.
-test('a setting that only experiments need is not sent again and again', async () => {
-    const { ask, run } = program({ lab: { temperature: 0.2 } });
-    await send(ask, underCurrentNames({ 'completion.temperature': 0.2 }), {});
-    assert.deepEqual(run, []);
 });
 
 test('without settings nothing is asked', async () => {

@@ -21,19 +21,6 @@ fn an_offer_counts_once_and_a_completion_without_one_counts_apart() {
     assert_eq!(fold.waiting(), 1);
 }
 
-/// Checkpoints, jobs and `hone status --json` hold these names.
-#[test]
-fn counts_and_episodes_keep_their_names_in_json() {
-    let counts = Counts { no_offer: 7, ..Counts::default() };
-    let json = serde_json::to_value(counts).unwrap();
-    assert_eq!(json["silent"], 7);
-    assert_eq!(serde_json::from_value::<Counts>(json).unwrap(), counts);
-    let episode = Episode { replacement: Some(vec![7]), ..Episode::of(0, &completion("a")) };
-    let json = serde_json::to_value(&episode).unwrap();
-    assert_eq!(json["instead"], serde_json::json!([7]));
-    assert_eq!(serde_json::from_value::<Episode>(json).unwrap(), episode);
-}
-
 #[test]
 fn stronger_evidence_moves_the_label_and_weaker_does_not() {
     let fold = fold(

@@ -152,8 +152,7 @@ fn decode(path: &Path, key: &[u8], value: &[u8]) -> Result<Event, LogError> {
     let seq = key.try_into().map(u64::from_be_bytes).unwrap_or(u64::MAX);
     let read_error = |reason: String| LogError::Read { path: path.to_owned(), seq, reason };
     match value.split_first() {
-        // Fields that later formats added have defaults.
-        Some((&found, json)) if (1..=EVENT_FORMAT).contains(&found) => {
+        Some((&EVENT_FORMAT, json)) => {
             serde_json::from_slice(json).map_err(|error| read_error(error.to_string()))
         }
         Some((&found, _)) if found > EVENT_FORMAT => {

@@ -4,32 +4,6 @@ use crate::event::{EVENT_FORMAT, KeptCheck};
 use crate::testing::accepted;
 use models::file::beside;
 
-/// A completion as the first release wrote it.
-const FIRST_FORMAT: &str = r#"{"seq":0,"at_ms":5,"event":"completion","id":"1-1",
-    "path":"a.rs","language":"rust","model_sha256":"ab","adapter":0,
-    "sampling":{"temperature":0.0,"seed":0},"prompt":[1,2],"adapter_from":1,"healing":"",
-    "tokens":[{"id":3,"logprob":-0.5}],"stop":"newline","shown":"x","shown_from":0,
-    "timing":{"prompt_reused":0,"prompt_evaluated":2,"prompt_ms":1.0,"decode_ms":1.0,
-    "total_ms":2.0}}"#;
-
-#[test]
-fn a_log_of_the_first_format_is_read_and_goes_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("events.sled");
-    {
-        let store = Store::open(&path).unwrap();
-        let record = [&[1], FIRST_FORMAT.as_bytes()].concat();
-        store.events.insert(0u64.to_be_bytes(), record).unwrap();
-        store.db.flush().unwrap();
-    }
-    let log = SledLog::open(&path).unwrap();
-    log.append(6, accepted("1-1")).unwrap();
-    let events = all(&log);
-    let EventKind::Completion(completion) = &events[0].kind else { panic!("{events:?}") };
-    assert_eq!((&completion.decision, completion.copied), (&Default::default(), None));
-    assert_eq!((events.len(), events[1].seq), (2, 1));
-}
-
 fn all(log: &dyn EventLog) -> Vec<Event> {
     let mut events = Vec::new();
     log.scan(0, &mut |event| {

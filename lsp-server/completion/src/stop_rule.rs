@@ -28,7 +28,6 @@ pub enum Multiline {
     Never,
     /// Where you invoke a completion and no text stands behind the cursor on its line.
     #[default]
-    #[serde(alias = "by_hand")]
     Invoked,
     /// Also as you type, where the body of an empty block is to be written, or what a doc comment
     /// describes.

@@ -161,7 +161,6 @@ pub struct Score {
     pub logprob: f32,
     /// Whether each token is the likeliest at its place, and the likeliest last token ends the
     /// line. Greedy decoding then gives this text.
-    #[serde(rename = "says")]
     pub is_greedy: bool,
 }
 

@@ -38,7 +38,6 @@ pub struct LearnedState {
     prior: Prior,
     pub gate: Gate,
     pub edit_gate: EditGate,
-    #[serde(rename = "texts")]
     pub references: References,
     /// Rewards of offers made as the user typed, for each adapter.
     pub rewards: BTreeMap<AdapterVersion, Rewards>,

@@ -32,7 +32,7 @@ pub struct ServedPrompt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reference {
     pub id: OfferId,
-    #[serde(rename = "place", serialize_with = "write_served", deserialize_with = "read_served")]
+    #[serde(serialize_with = "write_served", deserialize_with = "read_served")]
     pub served: Arc<ServedPrompt>,
     pub tokens: Vec<u32>,
     /// The trial that the answer was drawn for.
@@ -49,7 +49,6 @@ fn read_served<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<ServedPrompt>, 
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct References {
-    #[serde(rename = "places")]
     open: HashMap<OfferId, ServedPrompt>,
     order: VecDeque<OfferId>,
     /// The number of texts that were typed instead of an answer.

@@ -4,7 +4,7 @@
 
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
-use policy::gate::features::{FEATURES, FEATURES_SINCE_2, FEATURES_VERSION, earlier_length};
+use policy::gate::features::FEATURES_VERSION;
 use policy::gate::prior::{Prior, shipped};
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -20,18 +20,11 @@ struct StoredPrior {
 }
 
 impl StoredPrior {
-    /// The prior of today's features. Those that the file does not have yet start as shipped.
+    /// Returns the prior, unless it is one of other features.
     fn prior(&self) -> Option<Prior> {
-        let is_todays = self.features_version == FEATURES_VERSION;
-        let length = if is_todays { FEATURES } else { earlier_length(self.features_version)? };
-        let same = if is_todays { FEATURES } else { FEATURES_SINCE_2 };
-        let mut prior = shipped();
-        let is_whole = self.mean.len() == length && self.deviation.len() == length;
-        is_whole.then(|| {
-            prior.mean[..same].copy_from_slice(&self.mean[..same]);
-            prior.deviation[..same].copy_from_slice(&self.deviation[..same]);
-            prior
-        })
+        let mean = self.mean.as_slice().try_into().ok()?;
+        let deviation = self.deviation.as_slice().try_into().ok()?;
+        (self.features_version == FEATURES_VERSION).then_some(Prior { mean, deviation })
     }
 }
 
@@ -87,7 +80,7 @@ mod tests {
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
         for (damaged, part) in [
-            (text.replace("\"features_version\": 4", "\"features_version\": 9"), "another version"),
+            (text.replace("\"features_version\": 1", "\"features_version\": 9"), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {
@@ -95,21 +88,6 @@ mod tests {
             let error = format!("{:#}", read(&path).unwrap_err());
             assert!(error.contains(part) && error.contains(FILE), "{error}");
             assert_eq!(load(folder.path()), shipped());
-        }
-    }
-
-    #[test]
-    fn a_prior_of_an_earlier_version_keeps_its_weights() {
-        for features_version in [2, 3] {
-            let folder = tempfile::tempdir().unwrap();
-            let length = earlier_length(features_version).unwrap();
-            let (mean, deviation) = (vec![0.5; length], vec![0.1; length]);
-            let stored = StoredPrior { features_version, mean, deviation };
-            let text = serde_json::to_vec(&stored).unwrap();
-            std::fs::write(folder.path().join(FILE), text).unwrap();
-            let prior = load(folder.path());
-            assert_eq!((prior.mean[FEATURES_SINCE_2 - 1], prior.deviation[0]), (0.5, 0.1));
-            assert_eq!(prior.mean[FEATURES_SINCE_2..], shipped().mean[FEATURES_SINCE_2..]);
         }
     }
 }

@@ -49,19 +49,15 @@ pub struct Entry {
     /// The log positions of the first and the last label of its batch. It learned from all of them
     /// but for those that its report names as left out.
     pub labels: (u64, u64),
-    /// The offers whose labels it learned from. An entry without this field, written by an older
-    /// Hone, counts as having learned from every offer.
-    #[serde(default)]
-    pub offers: Option<Vec<OfferId>>,
+    /// The offers whose labels it learned from.
+    pub offers: Vec<OfferId>,
     /// The folder of the repository from whose history it learned, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<PathBuf>,
     /// It learned, itself or through an ancestor, from something that was forgotten since. Its file
     /// is gone.
-    #[serde(default)]
     pub forgotten: bool,
     /// The end of its trial, once the trial has ended.
-    #[serde(default)]
     pub verdict: Option<Verdict>,
     pub report: UpdateReport,
 }
@@ -249,7 +245,7 @@ impl Registry {
     pub fn left_out(&self, base_sha256: &str) -> HashSet<OfferId> {
         let mut left_out = HashSet::new();
         for entry in self.kept_of(base_sha256) {
-            for learned in entry.offers.iter().flatten() {
+            for learned in &entry.offers {
                 left_out.remove(learned);
             }
             left_out.extend(entry.report.left_out.iter().cloned());
@@ -360,7 +356,7 @@ impl Registry {
             created_at_ms: now_ms,
             labels: (0, 0),
             // It has learned from no offer that is recorded here.
-            offers: Some(vec![]),
+            offers: vec![],
             history,
             forgotten: false,
             verdict: None,

@@ -35,7 +35,6 @@ pub struct Ledger {
     /// What became of the last version that was received.
     pub received: Option<Received>,
     /// The address of the team whose shared part is here.
-    #[serde(default)]
     pub team: Option<String>,
 }
 
@@ -53,10 +52,8 @@ pub struct Contributed {
     /// The offers that it learned from. They are empty once any of them is forgotten.
     pub offers: Vec<OfferId>,
     /// Something that it learned from was forgotten since.
-    #[serde(default)]
     pub forgotten: bool,
     /// It was sent to another team than the one that this machine is in now.
-    #[serde(default)]
     pub elsewhere: bool,
 }
 

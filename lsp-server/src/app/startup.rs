@@ -57,7 +57,7 @@ pub struct ServeOptions {
     #[arg(long, hide = true)]
     pub manual_clock: bool,
     /// Share the prompts' KV with other daemons through this folder (rehearsal)
-    #[arg(long, alias = "prompt-shelf", value_name = "DIR", hide = true)]
+    #[arg(long, value_name = "DIR", hide = true)]
     pub prompt_cache: Option<PathBuf>,
 }
 

@@ -437,7 +437,7 @@ fn candidate(registry: &Registry, frame: &Frame, core: &Core, at_ms: u64) -> Res
         created_at_ms: at_ms,
         labels: (0, 0),
         // Of the offers on this machine it has learned through its parent alone.
-        offers: Some(vec![]),
+        offers: vec![],
         history: None,
         forgotten: false,
         verdict: None,

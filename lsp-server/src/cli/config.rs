@@ -2,9 +2,7 @@
 //! told to read it again.
 
 use crate::cli::settings::Configured;
-use crate::config::{
-    self, Changed, Config, LAB, current_name, names, node, schema, schema_for_users, unknown,
-};
+use crate::config::{self, Changed, Config, LAB, names, node, schema, schema_for_users, unknown};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
@@ -12,7 +10,6 @@ use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use models::manifest::Catalogue;
 use serde_json::{Value, json};
-use std::borrow::Cow;
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
@@ -70,9 +67,8 @@ pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
 
 fn get(home: &Paths, key: &str, json: bool) -> Result<()> {
     let all = Configured::noted(home).config.to_json()?;
-    let key = today(key);
-    node(&schema(), &key).with_context(|| unknown(&key))?;
-    print(&key, value_of(&all, &key), json)
+    node(&schema(), key).with_context(|| unknown(key))?;
+    print(key, value_of(&all, key), json)
 }
 
 /// Prints every setting, those of `[lab]` only if `all` is set.
@@ -91,15 +87,6 @@ fn print(key: &str, value: &Value, json: bool) -> Result<()> {
         print_below(key, value)?;
     }
     Ok(())
-}
-
-/// The name that a setting has today. Whoever uses an old name is told.
-fn today(key: &str) -> Cow<'_, str> {
-    let name = current_name(key);
-    if name != key {
-        tell!("{key} is an old name of {name}");
-    }
-    name
 }
 
 /// Prints one line for each setting, with the name that `hone config set` accepts.
@@ -123,7 +110,6 @@ fn value_of<'a>(all: &'a Value, key: &str) -> &'a Value {
 
 async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<()> {
     let schema = schema();
-    let key = &*today(key);
     let known = node(&schema, key);
     let value = text.map(|text| read(known, text));
     let (config, running) = change(home, key, value.as_ref()).await?;

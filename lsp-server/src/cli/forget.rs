@@ -1,7 +1,6 @@
 //! `hone forget`. The daemon does it if one runs; else this process does it in the files.
 
 use crate::adapters::registry::Registry;
-use crate::addresses;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::election;
@@ -91,38 +90,11 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     } else {
         say!("forgotten: {}", sentence(&done))?;
     }
-    let earlier = earlier_records(home, &args.what).await?;
-    let notes = done.adapters_left.into_iter().chain(done.team).chain(earlier);
+    let notes = done.adapters_left.into_iter().chain(done.team);
     for note in notes.filter(|_| !args.json) {
         say!("note: {note}")?;
     }
     Ok(())
-}
-
-/// What is left under the path within an address. Earlier versions recorded documents of other
-/// machines under it, as if they were files of this one.
-async fn earlier_records(home: &Paths, what: &What) -> Result<Option<String>> {
-    let (option, given) = match (&what.file, &what.folder) {
-        (Some(file), _) => ("--file", file),
-        (_, Some(folder)) => ("--folder", folder),
-        _ => return Ok(None),
-    };
-    let path = addresses::is_address(given).then(|| addresses::earlier_name(given)).flatten();
-    let Some(path) = path.filter(|path| path.starts_with('/')) else { return Ok(None) };
-    let names = names_of(&path);
-    let scope = match option {
-        "--file" => Scope::File { names },
-        _ => Scope::Folder { names },
-    };
-    let left = forget(home, &scope, true).await?;
-    Ok((!left.is_nothing()).then(|| {
-        format!(
-            "{} recorded under {path} are left. They belong to the file of this machine, or to \
-             this document if a version of Hone recorded them that left out where it lies. \
-             `hone forget {option} {path}` forgets them",
-            offers(&left)
-        )
-    }))
 }
 
 fn offers(forgotten: &Forgotten) -> String {

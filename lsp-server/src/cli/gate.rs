@@ -11,44 +11,24 @@ use policy::gate::{Gate, GateStatus};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
-#[command(
-    mut_arg("replay", |replay| replay.hide(true)),
-    mut_arg("fit", |fit| fit.hide(true)),
-    mut_arg("between_users", |deviation| deviation.hide(true))
-)]
 pub struct GateArgs {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
     /// Have this home's gate start from what the verdicts in the log of another
     /// home teach it; `hone rehearse --adopt` does so
-    #[arg(long, value_name = "HOME", conflicts_with_all = ["replay", "fit"])]
+    #[arg(long, value_name = "HOME")]
     adopt: Option<PathBuf>,
-    // The options of `hone lab gate`, which were this command's before.
-    #[command(flatten)]
-    lab: lab::gate::LogArgs,
 }
 
 #[derive(Debug, clap::Args)]
-#[command(
-    mut_arg("accept_rate", |rate| rate.hide(true).requires("simulate")),
-    mut_arg("runs", |runs| runs.hide(true).requires("simulate"))
-)]
 pub struct TrialArgs {
-    /// Does what `hone lab trial` does. The option had no command of its own before.
-    #[arg(long, hide = true)]
-    simulate: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    lab: lab::trial::SimulationArgs,
 }
 
 pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
-    if args.lab.names_homes() {
-        return args.lab.run(args.json);
-    }
     if let Some(from) = &args.adopt {
         return adopt(home, from).await;
     }
@@ -117,9 +97,6 @@ async fn adopt(home: &Paths, from: &Path) -> Result<()> {
 }
 
 pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {
-    if args.simulate {
-        return args.lab.run(args.json);
-    }
     let evidence = inspect::current(home).await?.evidence;
     if args.json {
         say!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?)?;

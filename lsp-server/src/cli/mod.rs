@@ -315,27 +315,4 @@ mod tests {
         assert!(!help(&["feedback"]).contains("replay"));
         assert!(help(&["lab", "reward"]).contains("--reward"));
     }
-
-    #[test]
-    fn the_commands_of_hone_lab_keep_their_old_names() {
-        let parses = |line: &str| Cli::try_parse_from(line.split(' ')).map(|_| ());
-        for line in [
-            "hone gate --replay a --replay b --fit c --between-users 0.3 --json",
-            "hone trial --simulate --accept-rate 0.2 --runs 10",
-            "hone feedback replay --reward v2 --json",
-            "hone lab gate --replay a --fit c --between-users 0.3",
-            "hone lab trial --accept-rate 0.2 --runs 10",
-            "hone lab reward --reward v2",
-        ] {
-            parses(line).unwrap_or_else(|error| panic!("{error}"));
-        }
-        for line in [
-            "hone gate --adopt a --fit b",
-            "hone gate --between-users 0.3",
-            "hone trial --runs 10",
-            "hone lab gate --between-users 0.3",
-        ] {
-            assert!(parses(line).is_err(), "{line}");
-        }
-    }
 }

@@ -5,7 +5,7 @@
 //! the right values count all the same.
 
 use super::patterns::NoPattern;
-use super::{Config, expected, names, parse_file, renamed, schema};
+use super::{Config, expected, names, parse_file, schema};
 use feedback::schema::{SchemaError, field};
 use serde::Deserialize;
 use serde_json::Value as Schema;
@@ -61,10 +61,9 @@ pub fn check(text: &str) -> (Config, Vec<Problem>) {
         return (config, vec![]);
     }
     let (mut file, errors) = DeTable::parse_recoverable(text);
-    let mut found = Found { text, problems: vec![], old_names: vec![] };
+    let mut found = Found { text, problems: vec![] };
     found.unreadable(&errors);
     drop_lines(file.get_mut(), text, &found.problems);
-    found.old_names = renamed::rename(file.get_mut());
     found.below("", &schema(), file.get_mut());
     let mut problems = found.problems;
     let config = Config::deserialize(Deserializer::from(file)).unwrap_or_default();
@@ -80,8 +79,6 @@ pub fn check(text: &str) -> (Config, Vec<Problem>) {
 struct Found<'t> {
     text: &'t str,
     problems: Vec<Problem>,
-    /// The old names that the file has.
-    old_names: Vec<&'static str>,
 }
 
 impl Found<'_> {
@@ -147,12 +144,6 @@ impl Found<'_> {
     }
 
     fn note(&mut self, key: &str, span: Range<usize>, what: String, value: Option<String>) {
-        let old = renamed::old_name(key);
-        let old = old.filter(|old| self.old_names.iter().any(|name| old.starts_with(name)));
-        let what = match old {
-            Some(old) => format!("{what} (its old name is {old})"),
-            None => what,
-        };
         let line = Some(line_of(self.text, span.start));
         self.problems.push(Problem { key: key.to_owned(), line, what, value });
     }

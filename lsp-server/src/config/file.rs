@@ -1,8 +1,7 @@
 //! Reads the user's own file, and changes one key at a time. Everything else in the file stays
 //! as the user wrote it.
 
-use super::renamed::old_name;
-use super::{Config, Problem, check, current_name, expected, names, node, schema};
+use super::{Config, Problem, check, expected, names, node, schema};
 use crate::paths::MAKE_WRITABLE;
 use anyhow::{Context, Result, anyhow, bail};
 use models::file::write_atomic;
@@ -32,13 +31,11 @@ pub struct Changed {
     pub remaining: Vec<Problem>,
 }
 
-/// Sets one key, or with `None` gives it its default back. An old name stands for the new
-/// one, and leaves the file.
+/// Sets one key, or with `None` gives it its default back.
 ///
 /// # Errors
 /// The value is wrong, or a line of the file cannot be read. Nothing is written then.
 pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Changed> {
-    let key = &*current_name(key);
     let before = read(path).map_err(|problem| anyhow!("{}", problem.at(path)))?;
     let (_, problems) = check::check(&before);
     // A setting that nobody knows can be taken out of the file, and not put into it.
@@ -91,11 +88,11 @@ fn check_settable(key: &str) -> Result<()> {
 /// The text with one key set or removed.
 fn changed(text: &str, key: &str, value: Option<&Json>) -> Result<String> {
     let mut document: DocumentMut = text.parse()?;
-    for name in old_name(key).iter().map(String::as_str).chain(value.is_none().then_some(key)) {
-        remove(document.as_table_mut(), &names(name));
-    }
-    let Some(value) = value else { return Ok(document.to_string()) };
     let names = names(key);
+    let Some(value) = value else {
+        remove(document.as_table_mut(), &names);
+        return Ok(document.to_string());
+    };
     let [tables @ .., name] = names.as_slice() else { bail!(expected::unknown(key)) };
     let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in tables {
@@ -274,25 +271,6 @@ mod tests {
         assert!(refused("completion", json!(1)).contains("is a table"));
         assert!(refused("lab", json!(1)).contains("is a table"));
         assert!(refused("lab.ppo.epochs.x", json!(1)).contains("no such setting"));
-    }
-
-    #[test]
-    fn an_old_name_is_set_under_the_new_one_and_leaves_the_file() {
-        let (_folder, path) = folder();
-        let before = "[learning.ppo]\nepochs = 3\nclip_low = 0.1\n";
-        for key in ["learning.ppo.epochs", "lab.ppo.epochs"] {
-            std::fs::write(&path, before).unwrap();
-            let config = set(&path, key, Some(&json!(5))).unwrap().config;
-            assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (5, 0.1));
-            assert_eq!(Config::load(&path).unwrap(), config);
-            let text = std::fs::read_to_string(&path).unwrap();
-            assert!(text.contains("[lab.ppo]\nepochs = 5") && !text.contains('3'), "{text}");
-            let config = set(&path, key, None).unwrap().config;
-            assert_eq!((config.lab.ppo.epochs, config.lab.ppo.clip_low), (2, 0.1));
-            std::fs::write(&path, before).unwrap();
-            let config = set(&path, key, None).unwrap().config;
-            assert_eq!(config.lab.ppo.epochs, 2, "its default");
-        }
     }
 
     #[test]

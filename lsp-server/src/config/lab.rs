@@ -1,5 +1,4 @@
-//! The table `[lab]`: settings that only experiments change. They were in other tables before;
-//! [`super::renamed`] still reads those names.
+//! The table `[lab]`: settings that only experiments change.
 
 use super::NextEditScore;
 use completion::prompt::Window;

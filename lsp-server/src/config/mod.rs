@@ -12,7 +12,6 @@ mod next_edit;
 pub mod patterns;
 #[cfg(test)]
 mod properties;
-mod renamed;
 mod schema;
 mod team;
 
@@ -23,7 +22,6 @@ pub use expected::unknown;
 pub use file::{Changed, set};
 pub use lab::{LAB, LabConfig};
 pub use next_edit::{NextEdit, NextEditScore};
-pub use renamed::current_name;
 pub use schema::{names, node, schema, schema_for_users};
 pub use team::TeamConfig;
 
@@ -360,12 +358,7 @@ pub fn place(path: &Path, key: &str) -> String {
 
 /// The settings in a text without a mistake.
 fn parse_file(text: &str) -> Result<Config> {
-    let mut file = DeTable::parse(text)?;
-    let old_names = renamed::rename(file.get_mut());
-    let config = Config::deserialize(Deserializer::from(file))?;
-    if !old_names.is_empty() {
-        tracing::info!("config.toml has old names of settings: {}", old_names.join(", "));
-    }
+    let config = Config::deserialize(Deserializer::from(DeTable::parse(text)?))?;
     feedback::schema::check(&config)?;
     config.check_patterns().map_err(|(key, what)| anyhow::anyhow!("{key}: {what}"))?;
     Ok(config)
@@ -392,14 +385,12 @@ mod tests {
 
     /// The example is written by hand, and nothing else notices when a setting gets another name.
     #[test]
-    fn the_example_of_the_book_loads_and_has_no_old_name() {
+    fn the_example_of_the_book_loads() {
         let page = include_str!("../../../docs/book/src/settings.md");
         let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
         let example = example.expect("the page has an example");
         let config = load(example).unwrap();
         assert_eq!(config.privacy.retention_days, Config::default().privacy.retention_days);
-        let mut file = DeTable::parse(example).unwrap();
-        assert_eq!(renamed::rename(file.get_mut()), Vec::<&str>::new());
     }
 
     #[test]

@@ -12,13 +12,13 @@ name = \"smollm2-135m\"
 threads = 2
 [completion]
 max_tokens = 32
-temperature = 0.5
 [completion.languages]
 \"c++\" = false
-[learning.ppo]
+[lab.ppo]
 learning_rate = 1e-4
 [lab]
 prefix_chars = 700
+temperature = 0.5
 [privacy]
 ignore = [\"*.sql\", \"~/x/\"]
 ";

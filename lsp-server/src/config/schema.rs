@@ -1,16 +1,13 @@
 //! The settings as JSON Schema.
 
-use super::{Config, LAB, renamed};
+use super::{Config, LAB};
 use feedback::schema::{field, schema_of};
 use serde_json::Value;
 
 /// JSON Schema of [`Config`]. `x-restart` marks what a running daemon cannot take,
-/// `x-new-adapter` what an adapter that has learned already cannot. `x-old-names` lists the names
-/// that a setting or a table had before.
+/// `x-new-adapter` what an adapter that has learned already cannot.
 pub fn schema() -> Value {
-    let mut schema = schema_of::<Config>();
-    renamed::add_old_names(&mut schema);
-    schema
+    schema_of::<Config>()
 }
 
 /// [`schema`] without the table `[lab]`: what editors and `hone config` show.
@@ -44,7 +41,6 @@ pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Multiline;
     use super::*;
     use serde_json::json;
 
@@ -78,13 +74,6 @@ mod tests {
         assert_eq!(open_tables(&schema(), ""), BY_LANGUAGE);
         assert_eq!(names("completion.languages.yaml.ansible").last(), Some(&"yaml.ansible"));
         assert_eq!(names("lab.ppo.clip_low"), ["lab", "ppo", "clip_low"]);
-    }
-
-    #[test]
-    fn the_earlier_name_of_invoked_is_still_read() {
-        let read = |name: &str| serde_json::from_value::<Multiline>(json!(name)).unwrap();
-        assert_eq!(read("by_hand"), Multiline::Invoked);
-        assert_eq!(read("invoked"), Multiline::Invoked);
     }
 
     #[test]

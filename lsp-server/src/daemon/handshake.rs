@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 
 /// The version of the protocol. It is raised when forwarders and daemons of different builds cannot
 /// talk to each other.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 1;
 
 /// The longest first line, in bytes. It has room for a few names of a file, of 4096 bytes each.
 const LINE_LIMIT: u64 = 32 * 1024;
@@ -24,10 +24,6 @@ pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
 pub struct Hello {
     pub protocol: u32,
     pub version: String,
-    /// The client reads a second [`Welcome`] if the first says that the daemon is loading. Clients
-    /// of earlier builds do not.
-    #[serde(default)]
-    pub waits: bool,
     #[serde(flatten)]
     pub command: Command,
 }
@@ -53,11 +49,7 @@ pub enum Command {
     UseAdapter { adapter: AdapterVersion },
     /// Registers the adapter in this PEFT folder or GGUF file; one line of `Result<AdapterVersion,
     /// String>` follows.
-    ImportAdapter {
-        path: PathBuf,
-        #[serde(default)]
-        origin: Option<Origin>,
-    },
+    ImportAdapter { path: PathBuf, origin: Option<Origin> },
     /// Reads `config.toml` again; a [`Reply`] follows.
     Configure,
     /// Forgets what is recorded within a scope. With `plan` it only answers what that would be. One
@@ -108,7 +100,7 @@ impl From<anyhow::Result<()>> for Reply {
 impl Hello {
     pub fn new(command: Command) -> Hello {
         let version = env!("CARGO_PKG_VERSION").into();
-        Hello { protocol: PROTOCOL, version, waits: true, command }
+        Hello { protocol: PROTOCOL, version, command }
     }
 }
 

@@ -267,8 +267,7 @@ async fn welcome(
 ) -> Result<Option<(Arc<App>, LearnNow)>> {
     let is_busy = matches!(*progress.borrow(), Loading::Busy);
     let needs_no_model = hello.command == Command::Stop;
-    let first =
-        if is_busy && hello.waits && !needs_no_model { Welcome::loading() } else { Welcome::yes() };
+    let first = if is_busy && !needs_no_model { Welcome::loading() } else { Welcome::yes() };
     write_line(write, &first).await?;
     if is_busy && needs_no_model {
         return Ok(None);

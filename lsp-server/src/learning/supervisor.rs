@@ -398,7 +398,7 @@ impl Supervisor {
             base_sha256: services.adapters.model().sha256.clone(),
             created_at_ms: services.clock.unix_ms(),
             labels: batch.span(),
-            offers: Some(offers),
+            offers,
             history: None,
             forgotten: false,
             verdict: None,

@@ -232,9 +232,6 @@ pub fn names_of(file: &str) -> Vec<String> {
     let mut path = file.to_owned();
     if addresses::is_address(file) {
         path = addresses::name(file);
-        // An earlier name that is a path is also the name of another document: a file of this
-        // machine, which the user does not mean.
-        names.extend(addresses::earlier_name(file).filter(|name| !name.starts_with('/')));
         names.push(path.clone());
     }
     names.extend(std::path::absolute(&path).map(text));

@@ -119,10 +119,9 @@ fn active_line(adapters: &[Adapter]) -> Vec<AdapterVersion> {
 }
 
 fn describe(adapter: &Adapter) -> String {
-    let from = match (adapter.imported, adapter.learned_from) {
-        (true, _) => "imported".to_owned(),
-        (false, Some(offers)) => format!("learned from {offers} offers"),
-        (false, None) => "learned here".to_owned(),
+    let from = match adapter.imported {
+        true => "imported".to_owned(),
+        false => format!("learned from {} offers", adapter.learned_from),
     };
     let state = match adapter {
         Adapter { forgotten: true, .. } => "; forgotten since",
@@ -162,7 +161,7 @@ mod tests {
                 version,
                 parent: version - 1,
                 made_at_ms: 0,
-                learned_from: None,
+                learned_from: 0,
                 active: version == 100,
                 forgotten: false,
                 imported: false,

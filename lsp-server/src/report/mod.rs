@@ -52,7 +52,6 @@ pub struct Report {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Completions computed.
-    #[serde(rename = "asked")]
     pub requested: u64,
     /// Completions that had an offer.
     pub shown: u64,
@@ -61,7 +60,6 @@ pub struct Figures {
     /// Offers with a verdict of the user.
     pub judged: u64,
     /// Offers that were accepted as a whole or in part, or typed as they were offered.
-    #[serde(rename = "taken")]
     pub accepted: u64,
     pub accept: Option<Interval>,
     /// The mean share of accepted text that was left at the last check.
@@ -136,9 +134,8 @@ pub struct Adapter {
     pub version: AdapterVersion,
     pub parent: AdapterVersion,
     pub made_at_ms: u64,
-    /// The number of offers that it learned from; `None` if the Hone that made it did not record
-    /// that.
-    pub learned_from: Option<usize>,
+    /// The number of offers that it learned from.
+    pub learned_from: usize,
     pub active: bool,
     pub forgotten: bool,
     pub imported: bool,
@@ -150,7 +147,7 @@ impl Adapter {
             version: entry.version,
             parent: entry.parent,
             made_at_ms: entry.created_at_ms,
-            learned_from: entry.offers.as_ref().map(Vec::len),
+            learned_from: entry.offers.len(),
             active: entry.version == active,
             forgotten: entry.forgotten,
             imported: entry.report.job == IMPORTED,
@@ -177,11 +174,8 @@ impl Tally {
         figures.saved += offer.saved;
         figures.typed_chars += u64::from(offer.typed.chars);
         figures.typed_lines += u64::from(offer.typed.lines);
-        // Records of earlier versions do not say what was typed, so nothing is compared with it.
-        if figures.typed_chars > 0 {
-            figures.kept_chars += offer.saved as f64 * f64::from(offer.kept.unwrap_or(1.0));
-            self.wrong += u64::from(offer.judged && !offer.accepted);
-        }
+        figures.kept_chars += offer.saved as f64 * f64::from(offer.kept.unwrap_or(1.0));
+        self.wrong += u64::from(offer.judged && !offer.accepted);
         self.kept.extend(offer.kept);
         self.latencies.push(offer.latency_ms);
     }
@@ -420,7 +414,7 @@ pub mod tests {
             version,
             parent,
             made_at_ms: 1_767_225_600_000 + u64::from(version) * 5 * DAY_MS,
-            learned_from: Some(16 * version as usize),
+            learned_from: 16 * version as usize,
             active: version == 3,
             forgotten: version == 2,
             imported: false,

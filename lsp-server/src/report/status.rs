@@ -28,25 +28,19 @@ pub struct Status {
     pub model: ModelStatus,
     pub adapter: AdapterStatus,
     pub episodes: Counts,
-    #[serde(default)]
     pub evidence: Evidence,
     /// Whether `hone pause completions` is in force. Then only an invoked completion is answered.
-    #[serde(default)]
     pub completions_paused: bool,
     /// The last request for a completion that was answered, and why it ended as it did.
-    #[serde(default)]
     pub last_request: Option<RecentRequest>,
     /// The number of offers of which nothing was stored since this daemon started, because their
     /// file is ignored or a secret is near.
-    #[serde(default)]
     pub withheld: u64,
     /// The folders that are open in editors, and what is indexed of them.
-    #[serde(default)]
     pub workspaces: Vec<FolderStatus>,
     pub learner: LearnerView,
     /// What is wrong with the settings, each with its file and line. A daemon that runs goes on
     /// with the settings that it had.
-    #[serde(default)]
     pub settings_problems: Vec<String>,
 }
 
@@ -55,7 +49,6 @@ pub struct Status {
 pub struct Evidence {
     pub trend: Trend,
     /// What the user wrote lately, and how much of it is completions that were kept.
-    #[serde(default)]
     pub written: Written,
     pub gate: Option<GateStatus>,
     pub gate_enabled: bool,
@@ -85,7 +78,6 @@ pub struct DaemonStatus {
     pub uptime_s: u64,
     pub sessions: usize,
     /// The memory that the daemon takes, with the model's.
-    #[serde(default)]
     pub memory_bytes: Option<u64>,
     /// Whether a setting has changed that takes effect only at the next start.
     pub needs_restart: bool,
@@ -100,13 +92,10 @@ pub struct ModelStatus {
     /// `None` when no daemon runs.
     pub backend: Option<String>,
     /// Whether the model is in memory. `None` when no daemon runs.
-    #[serde(default)]
     pub memory: Option<ModelMemory>,
-    /// Whether the model's file is here. `None` of an older daemon.
-    #[serde(default)]
+    /// Whether the model's file is here.
     pub file: Option<ModelFile>,
     /// The other code that prompts may hold. `None` when no daemon runs.
-    #[serde(default)]
     pub context: Option<ContextStatus>,
 }
 
@@ -195,7 +184,6 @@ pub struct LearnerView {
     /// What the running job does, in a few words.
     pub progress: Option<String>,
     /// Why labels wait although there are enough, or why nothing can be learned.
-    #[serde(default)]
     pub held_back: Option<String>,
 }
 

@@ -53,7 +53,7 @@ pub fn table(report: &Report) -> String {
     text
 }
 
-/// What the user gets, in one sentence. Records of earlier versions do not tell it.
+/// What the user gets, in one sentence.
 pub fn headline(figures: &Figures) -> Option<String> {
     let (share, wrong) = (figures.kept_share?, figures.wrong_per_100_lines?);
     Some(format!(

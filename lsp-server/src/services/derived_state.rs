@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 pub const CHECKPOINT_EVENTS: u64 = 5_000;
 
 /// The version of a checkpoint. It is raised when the content changes, or what an event means.
-const FORMAT: u32 = 9;
+const FORMAT: u32 = 1;
 
 /// The inputs of the derived state beside the log.
 #[derive(Debug, Clone)]
@@ -53,7 +53,6 @@ impl DerivedInputs {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct DerivedState {
     pub fold: Fold,
-    #[serde(rename = "knowledge")]
     pub learned_state: LearnedState,
     /// The number of events read after the checkpoint.
     #[serde(skip)]

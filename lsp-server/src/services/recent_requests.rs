@@ -20,7 +20,6 @@ pub enum AskedFor {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecentRequest {
-    #[serde(default)]
     pub asked_for: AskedFor,
     /// Milliseconds since the Unix epoch.
     pub at_ms: u64,

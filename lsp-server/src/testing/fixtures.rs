@@ -103,7 +103,7 @@ pub fn entry(version: AdapterVersion, sha256: String) -> Entry {
         base_sha256: "base".into(),
         created_at_ms: 0,
         labels: (0, 0),
-        offers: None,
+        offers: vec![],
         history: None,
         forgotten: false,
         verdict: None,

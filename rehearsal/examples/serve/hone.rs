@@ -31,7 +31,8 @@ impl Hone {
         std::os::unix::fs::symlink(std::path::absolute(models)?, home.path().join("models"))?;
         // The next key follows each answer, so the pause in typing means nothing. The setting has
         // the name that every version reads.
-        let mut config = "learning.enabled = false\ncompletion.follow_rhythm = false\n".to_owned();
+        let mut config =
+            "learning.enabled = false\ncompletion.adaptive_debounce = false\n".to_owned();
         for line in settings {
             config += line;
             config.push('\n');

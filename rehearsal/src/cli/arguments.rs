@@ -178,7 +178,7 @@ pub struct Arguments {
     /// Adopt what was learned if it did better than the base model: your own Hone
     /// serves the adapter, and its gate starts from the verdicts. Runs frozen, gate
     /// and ppo-gate on one repository with the model that you serve
-    #[arg(long, alias = "keep", conflicts_with_all = ["arm", "model"])]
+    #[arg(long, conflicts_with_all = ["arm", "model"])]
     pub adopt: bool,
     /// Make the commits as edits, and ask for the next edit after each: how many of the
     /// changed places does it do? No completion is asked for, and --limit counts the
@@ -299,12 +299,6 @@ pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_old_name_of_adopt_is_understood() {
-        let adopts = |name: &str| Arguments::try_parse_from(["hone rehearse", name]).unwrap().adopt;
-        assert!(adopts("--adopt") && adopts("--keep"));
-    }
 
     #[test]
     fn noise_is_a_share_and_names() {

@@ -111,7 +111,7 @@ pub enum Action {
 
 /// The outcome of an offer that was shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "fate")]
+#[serde(rename_all = "snake_case", tag = "kind")]
 pub enum OfferOutcome {
     /// Accepted: this many characters.
     Accepted {

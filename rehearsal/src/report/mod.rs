@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Version of the JSON form.
-pub const REPORT_FORMAT: u32 = 5;
+pub const REPORT_FORMAT: u32 = 1;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RehearsalReport {

@@ -69,10 +69,8 @@ impl ArmKind {
             ArmKind::Demo => (0.0, 1.0),
             ArmKind::Frozen | ArmKind::Gate | ArmKind::Everything => return settings,
         };
-        // These are the old names. A daemon reads them too, but an arm's own setting counts
-        // more under either name.
-        settings.push(("learning.ppo.policy_coefficient", policy.into()));
-        settings.push(("learning.ppo.demonstration_coefficient", demonstration.into()));
+        settings.push(("lab.ppo.policy_coefficient", policy.into()));
+        settings.push(("lab.ppo.demonstration_coefficient", demonstration.into()));
         settings
     }
 }
@@ -437,12 +435,11 @@ mod tests {
             (plain.name.as_str(), plain.kind, plain.set.len()),
             ("ppo-gate", ArmKind::PpoGate, 0)
         );
-        let hot: ArmSpec =
-            "hot=ppo,learning.ppo.learning_rate=3e-4,gate.enabled=true".parse().unwrap();
+        let hot: ArmSpec = "hot=ppo,lab.ppo.learning_rate=3e-4,gate.enabled=true".parse().unwrap();
         assert_eq!((hot.name.as_str(), hot.kind), ("hot", ArmKind::Ppo));
         let config: DocumentMut = hot.config().unwrap().parse().unwrap();
-        assert_eq!(config["learning"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
-        assert_eq!(config["learning"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
+        assert_eq!(config["lab"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
+        assert_eq!(config["lab"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
         assert_eq!(config["gate"]["enabled"].as_bool(), Some(true), "the arm's own setting counts");
         for (text, says) in [
             ("chilled", "there are frozen, gate"),
@@ -457,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_text_needs_no_quotes() {
-        let arm: ArmSpec = "g=ppo,learning.ppo.advantage=group".parse().unwrap();
+        let arm: ArmSpec = "g=ppo,lab.ppo.advantage=group".parse().unwrap();
         let config = arm.config().unwrap();
         assert!(config.contains("advantage = \"group\""), "{config}");
     }

@@ -16,7 +16,6 @@ pub struct LineRecord {
     /// Characters of the line, without indentation and line ending.
     pub chars: usize,
     /// The requests on this line. There are none where an accepted offer completed the line.
-    #[serde(rename = "asked")]
     pub requests: Vec<RequestRecord>,
 }
 
@@ -42,10 +41,8 @@ pub struct RequestRecord {
     /// The adapter version that served it; 0 is the base.
     pub version: u64,
     /// `None`: nothing was offered.
-    #[serde(rename = "fate")]
     pub outcome: Option<OfferOutcome>,
     /// The judge's rating of the offer, 0 to 10.
-    #[serde(default)]
     pub rating: Option<f64>,
     /// The offer was accepted and closed a bracket or quote that the editor had closed already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -84,20 +81,16 @@ pub struct ArmRecord {
     /// What the typist did with the offers.
     pub typist: LabelCounts,
     /// How the daemon's verdicts differ from the typist's, offer by offer.
-    #[serde(default)]
     pub labels: LabelCheck,
     /// How many requests ended for each reason.
-    #[serde(default)]
     pub reasons: BTreeMap<String, u64>,
     /// Requests that ended without a reason.
-    #[serde(default)]
     pub unexplained: u64,
     /// The daemon's counts when it was last asked. It counts swaps from its start on.
     pub updates_seen: u64,
     pub swaps_seen: u64,
     /// Offers about which the daemons of all stretches have stored nothing. Each daemon counts them
     /// from its start on.
-    #[serde(default)]
     pub withheld: u64,
 }
 
@@ -126,7 +119,6 @@ pub struct Learned {
     pub kl_base: Option<f64>,
     /// The references of each update: what was typed instead of offers. They are scored before they
     /// are learned from.
-    #[serde(rename = "texts")]
     pub references: Vec<ReferenceScores>,
 }
 
@@ -166,7 +158,6 @@ impl fmt::Display for Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_counts_of_every_daemon_are_in_the_record() {
@@ -177,24 +168,5 @@ mod tests {
         record.swaps_seen = 1;
         record.end_stretch(1);
         assert_eq!((record.withheld, record.swaps_seen), (4, 0));
-    }
-
-    /// A rehearsal that was saved under the older names continues: `asked` for requests, `fate` for
-    /// outcome, and `texts` for references.
-    #[test]
-    fn saved_records_keep_their_names() {
-        let saved = json!({
-            "file": 1, "place": 2, "chars": 9,
-            "asked": [{"place": 2, "latency_ms": 1.5, "late": false, "version": 0,
-                       "fate": {"fate": "mended", "chars": 8, "of": 9}, "rating": null}],
-        });
-        let line: LineRecord = serde_json::from_value(saved.clone()).unwrap();
-        let outcome = line.requests[0].outcome;
-        assert_eq!(outcome, Some(OfferOutcome::Mended { chars: 8, of: 9 }));
-        assert_eq!(serde_json::to_value(&line).unwrap(), saved);
-        let saved = json!({"kl_base": null,
-                           "texts": [{"tokens": 9, "base": -2.0, "parent": -1.5}]});
-        let learned: Learned = serde_json::from_value(saved.clone()).unwrap();
-        assert_eq!((learned.gain(), serde_json::to_value(&learned).unwrap()), (Some(0.5), saved));
     }
 }

@@ -26,10 +26,8 @@ pub struct SavedRun {
     /// File changes of the stream so far.
     pub files: usize,
     /// How many of these were left out because their commit had enough places.
-    #[serde(default)]
     pub left_out: usize,
     /// The current commit and its places so far.
-    #[serde(default)]
     pub commit: (String, usize),
     /// Places and lines of the stream so far.
     pub places: usize,

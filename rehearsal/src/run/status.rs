@@ -13,7 +13,6 @@ pub struct DaemonStatus {
     pub episodes: LabelCounts,
     /// Offers about which nothing may be stored, because they were made near a secret or in an
     /// ignored file.
-    #[serde(default)]
     pub withheld: u64,
     pub learner: LearnerStatus,
     /// The folders that editors have open.
@@ -105,7 +104,8 @@ mod tests {
                         "last_swap_ms": 3.5},
             "episodes": {"total": 5, "accepted": 1, "partly_accepted": 0, "typed_through": 1,
                          "rejected_esc": 1, "rejected_timeout": 1, "rejected_edit": 1,
-                         "superseded": 0, "unseen": 0, "unlabelled": 0, "silent": 3},
+                         "superseded": 0, "unseen": 0, "unlabelled": 0, "no_offer": 3},
+            "withheld": 0,
             "learner": {"state": "training", "updates": 2, "last_update_ms": 900,
                         "last_error": null},
         });

@@ -165,7 +165,7 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
     let file = home.path().join("config.toml");
     for (text, parts) in [
         ("[completion]\nbudget_sm = 5\n", &[":2: completion.budget_sm", "budget_ms"][..]),
-        ("[learning.ppo]\nlearning_rte = 0.1\n", &["learning_rte"]),
+        ("[lab.ppo]\nlearning_rte = 0.1\n", &["learning_rte"]),
         ("[completion]\nmax_tokens = 0\n", &["completion.max_tokens", "from 1 to"]),
         ("[completion]\nmax_tokens = \"many\"\n", &["max_tokens"]),
         ("model.name = \"gpt-9\"\n", &["model.name", "gpt-9", "qwen2.5-coder-0.5b"]),

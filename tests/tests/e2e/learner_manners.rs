@@ -55,7 +55,7 @@ fn an_update_past_its_memory_says_so_and_costs_no_label() {
 /// The second of two updates learns from the episode of the first again.
 #[test]
 fn earlier_episodes_are_replayed_also_after_a_restart() {
-    let home = Home::with(Model::Smol, &format!("{QUICK}learning.replay_episodes = 5\n"));
+    let home = Home::with(Model::Smol, &format!("{QUICK}lab.replay_episodes = 5\n"));
     let editor = home.editor();
     accept_one(&editor, "a.rs");
     tests::learn(&editor);

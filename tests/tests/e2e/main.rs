@@ -43,6 +43,5 @@ mod story;
 mod survival;
 mod team;
 mod trial;
-mod upgrade;
 mod why;
 mod workspace;

@@ -128,7 +128,7 @@ fn nothing_to_offer_is_an_empty_list() {
     let not_offered = home.completions().remove(1);
     assert_eq!(not_offered.shown, "");
     assert_eq!(home.status()["episodes"]["total"], 1, "a completion without an offer is no offer");
-    assert_eq!(home.status()["episodes"]["silent"], 1);
+    assert_eq!(home.status()["episodes"]["no_offer"], 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tests::{Home, Model, PATIENT, hone};
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Settings with which 36 places are enough for several updates.
-const LEARNS_QUICKLY: &str = "learning.batch_episodes=8,learning.ppo.lora_rank=2,\
+const LEARNS_QUICKLY: &str = "learning.batch_episodes=8,lab.ppo.lora_rank=2,\
                               completion.min_probability=0";
 
 /// Six commits of one file each. The files are so similar that there is something to learn.

@@ -112,7 +112,7 @@ fn the_report_has_the_counts_of_the_status_and_no_code() {
     let report: Value = serde_json::from_str(&home.output(&["report", "--json"])).unwrap();
     let (all, counts) = (&report["all"], &home.status()["episodes"]);
     assert_eq!(&all["shown"], &counts["total"], "{report}");
-    assert_eq!((&all["judged"], &all["taken"]), (&json!(2), &json!(1)));
+    assert_eq!((&all["judged"], &all["accepted"]), (&json!(2), &json!(1)));
     assert_eq!(all["accept"]["rate"], 0.5);
     assert_eq!(report["versions"][0]["name"], "base");
     let table = home.output(&["report"]);

@@ -1,7 +1,5 @@
 // The server's own settings, and which of them have to be sent to it.
 
-import currentNames from './currentNames.json';
-
 /** Values by their key in config.toml, such as `completion.max_tokens`. */
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -53,8 +51,7 @@ type Ask = (args: readonly string[]) => Promise<string>;
 export async function send(ask: Ask, set: Values, before: Values): Promise<Sent> {
     const sent = { needsRestart: false, refusals: [] as string[], values: { ...set } };
     if (Object.keys({ ...set, ...before }).length === 0) return sent;
-    // Settings with an old name may be among those that only experiments need.
-    const file: unknown = JSON.parse(await ask(['config', 'get', '--all', '--json']));
+    const file: unknown = JSON.parse(await ask(['config', 'get', '--json']));
     for (const { key, value } of changes(set, before, file)) {
         try {
             const answer = JSON.parse(await ask(['config', 'set', key, ...words(value), '--json']));
@@ -84,23 +81,9 @@ function valueOf(file: unknown, key: string): unknown {
     return key.split('.').reduce((table, name) => (table as Values | undefined)?.[name], file);
 }
 
-/** Old names of settings, which may still stand in the user's settings, and those of today. */
-const CURRENT_NAMES = new Map(Object.entries(currentNames));
-
-export const oldNames: readonly string[] = [...CURRENT_NAMES.keys()];
-
-/** The values under the names that the server has today. A value under such a name wins. */
-export function underCurrentNames(values: Values): Values {
-    const renamed = Object.entries(values).map(
-        ([key, value]) => [CURRENT_NAMES.get(key) ?? key, value] as const,
-    );
-    const current = Object.entries(values).filter(([key]) => !CURRENT_NAMES.has(key));
-    return Object.fromEntries([...renamed, ...current]);
-}
-
 /**
  * The server's keys in package.json. `scripts/settings.mjs` writes them after the extension's own,
- * and `currentNames.json`, from what the server says of its settings.
+ * from the server's schema of its settings.
  */
 export function serverKeys(manifest: unknown): string[] {
     const { contributes } = manifest as {

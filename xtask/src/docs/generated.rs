@@ -112,10 +112,6 @@ fn add_setting(key: &str, schema: &Value, made: &mut String) {
     if schema["x-new-adapter"] == true {
         facts.push("A change holds for the next adapter that starts from the base.".to_owned());
     }
-    let old_names = schema["x-old-names"].as_array().into_iter().flatten();
-    for old in old_names.filter_map(Value::as_str) {
-        facts.push(format!("Its old name `{old}` is still read."));
-    }
     *made += &format!("{}\n", filled(&facts.join(" "), "", ""));
 }
 
@@ -215,7 +211,6 @@ mod tests {
                     "description": "Which.",
                     "oneOf": [{ "const": "a", "description": "The first." }],
                     "default": "a",
-                    "x-old-names": ["gate.sort", "kind"],
                 },
                 "layers": {
                     "description": "How many.",
@@ -226,8 +221,7 @@ mod tests {
         assert_eq!(
             settings(&schema),
             "## [gate]\n\n\
-             ### `gate.kind`\n\nWhich.\n\n- `\"a\"`: The first.\n\nDefault: `\"a\"`. \
-             Its old name `gate.sort` is still read. Its old name `kind` is still read.\n\n\
+             ### `gate.kind`\n\nWhich.\n\n- `\"a\"`: The first.\n\nDefault: `\"a\"`.\n\n\
              ### `gate.layers`\n\nHow many.\n\nDefault: not set. A change needs a restart of the \
              daemon.\n\n\
              ### `gate.threshold`\n\nThe chance from which on an offer is shown.\n\n\

@@ -6,22 +6,9 @@ use feedback::event::{GateRecord, StopReason};
 
 /// The version of the list. It is raised whenever a feature changes its meaning; the gate does not
 /// learn from verdicts on another version.
-pub const FEATURES_VERSION: u32 = 4;
+pub const FEATURES_VERSION: u32 = 1;
 
 pub const FEATURES: usize = 27;
-
-/// The first features have meant the same since version 2. Those behind them tell what was written
-/// before, and are 0 where nothing is known of that.
-pub const FEATURES_SINCE_2: usize = 20;
-
-/// The length of the list in an earlier version whose first features mean the same today.
-pub fn earlier_length(version: u32) -> Option<usize> {
-    match version {
-        2 => Some(FEATURES_SINCE_2),
-        3 => Some(24),
-        _ => None,
-    }
-}
 
 pub type Features = [f64; FEATURES];
 
@@ -160,17 +147,12 @@ pub fn features(seen: &Surroundings) -> Features {
     ]
 }
 
-/// The features of a record, if they mean today what they meant when it was made. A record of
-/// version 3 that says that the text was copied tells less than today's, and is left out.
+/// Returns the features of a record, if they mean today what they meant when it was made.
 pub fn recorded(gate: &GateRecord) -> Option<Features> {
-    let feature = |i: usize| gate.features.get(i).map_or(0.0, |&value| f64::from(value));
-    if (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES) {
-        return Some(std::array::from_fn(feature));
-    }
-    let is_known = earlier_length(gate.features_version) == Some(gate.features.len());
-    let tells_less = || gate.features[FEATURES_SINCE_2..].iter().any(|&value| value != 0.0);
-    let first = |i: usize| if i < FEATURES_SINCE_2 { feature(i) } else { 0.0 };
-    (is_known && !tells_less()).then(|| std::array::from_fn(first))
+    let features: Features =
+        std::array::from_fn(|i| gate.features.get(i).map_or(0.0, |&value| f64::from(value)));
+    let is_current = (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES);
+    is_current.then_some(features)
 }
 
 #[cfg(test)]
@@ -233,7 +215,6 @@ mod tests {
     #[test]
     fn what_was_written_before_is_told_by_its_match_its_agreement_and_its_writer() {
         let of = |recalled| features(&Surroundings { recalled, ..seen(&[-0.4], "x", "") });
-        assert_eq!(of(None)[FEATURES_SINCE_2..], [0.0; FEATURES - FEATURES_SINCE_2]);
         let by_model = of(Some(copy(Writer::Model)));
         let copied = of(Some(copy(Writer::Copy)));
         let name = "copied, and the model says otherwise";
@@ -260,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_earlier_versions_are_still_learned_from() {
+    fn a_record_of_other_features_is_not_learned_from() {
         let record = |features_version, features: Vec<f32>| GateRecord {
             features_version,
             features,
@@ -269,16 +250,9 @@ mod tests {
             held_back: None,
         };
         let ones = |count: usize| vec![1.0; count];
-        let before = recorded(&record(2, ones(FEATURES_SINCE_2))).unwrap();
-        assert_eq!((before[FEATURES_SINCE_2 - 1], before[FEATURES_SINCE_2]), (1.0, 0.0));
-        let mut not_copied = ones(24);
-        not_copied[FEATURES_SINCE_2..].fill(0.0);
-        assert_eq!(recorded(&record(3, not_copied)), Some(before));
-        assert!(recorded(&record(3, ones(24))).is_none(), "a copy of version 3");
-        assert!(recorded(&record(FEATURES_VERSION, ones(FEATURES))).is_some());
-        assert!(recorded(&record(2, ones(FEATURES_SINCE_2 - 1))).is_none());
-        assert!(recorded(&record(1, ones(FEATURES_SINCE_2))).is_none());
-        assert!(recorded(&record(FEATURES_VERSION, ones(24))).is_none());
+        assert_eq!(recorded(&record(FEATURES_VERSION, ones(FEATURES))), Some([1.0; FEATURES]));
+        assert_eq!(recorded(&record(FEATURES_VERSION, ones(FEATURES - 1))), None);
+        assert_eq!(recorded(&record(FEATURES_VERSION + 1, ones(FEATURES))), None);
     }
 
     #[test]

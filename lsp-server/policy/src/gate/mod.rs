@@ -66,7 +66,6 @@ pub struct Calibration {
 pub struct Bin {
     pub labels: u64,
     pub predicted: f64,
-    #[serde(rename = "taken")]
     pub accepted: f64,
 }
 

@@ -114,11 +114,8 @@ pub struct Trial {
     worse: Betting,
     /// Evidence against the known rate of the incumbent. It needs no draw of the other arm.
     below: Betting,
-    #[serde(rename = "texts_better")]
     references_better: Betting,
-    #[serde(rename = "texts_worse")]
     references_worse: Betting,
-    #[serde(rename = "texts")]
     references: u64,
     /// References that only the candidate gives, and that only the incumbent gives.
     gained: u64,

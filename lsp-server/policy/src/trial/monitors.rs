@@ -48,15 +48,12 @@ pub struct Conduct {
     pub offers: u64,
     pub characters: u64,
     pub marks_only: u64,
-    #[serde(rename = "broken")]
     pub defective: u64,
     pub repeating: u64,
     pub tokens: u64,
     /// The sum of −log-prob, in nats.
     pub surprise: f64,
-    #[serde(rename = "taken")]
     pub accepted: u64,
-    #[serde(rename = "taken_back")]
     pub undone: u64,
 }
 

@@ -10,7 +10,6 @@ pub struct TrialStatus {
     pub candidate: Rewards,
     pub incumbent: Rewards,
     /// References that both arms were compared on.
-    #[serde(rename = "texts")]
     pub references: u64,
     /// References that only the candidate gives, and that only the incumbent gives. An accepted
     /// text is the answering arm's own, and the candidate answers more often.
@@ -18,7 +17,6 @@ pub struct TrialStatus {
     pub lost: u64,
     /// The share of references gained less the share lost, as if both arms had answered equally
     /// often.
-    #[serde(rename = "text_gain")]
     pub reference_gain: f64,
     /// The e-value for the candidate; it promotes at [`super::PROMOTING_VERDICTS`].
     pub evidence_better: f64,
@@ -27,7 +25,6 @@ pub struct TrialStatus {
     /// The e-value against the known rate; it drops at [`super::DROPPING_BELOW`].
     pub evidence_below: f64,
     /// The e-value of the references; it promotes at [`super::PROMOTING_REFERENCES`].
-    #[serde(rename = "evidence_texts")]
     pub evidence_references: f64,
     pub longest: u64,
 }

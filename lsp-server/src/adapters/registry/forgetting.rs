@@ -18,9 +18,7 @@ impl Registry {
         let mut learned = vec![];
         // A parent comes before its children in this list.
         for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
-            let own = entry.offers.as_ref();
-            let by_offer = !offers.is_empty()
-                && own.is_none_or(|own| own.iter().any(|offer| offers.contains(offer)));
+            let by_offer = entry.offers.iter().any(|offer| offers.contains(offer));
             let by_history = entry.history.as_ref().is_some_and(|root| is_meant(root, entry));
             if by_offer || by_history || learned.contains(&entry.parent) {
                 learned.push(entry.version);

@@ -9,12 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The version of `registry.json`. Format 1 has no trials, format 2 has no checksum, and format 3
-/// says what serves for one base model alone.
-const REGISTRY_FORMAT: u32 = 4;
-
-/// The first format that has a checksum.
-const CHECKED_FORMAT: u64 = 3;
+/// The version of `registry.json`.
+const REGISTRY_FORMAT: u32 = 1;
 
 pub(super) const REGISTRY_FILE: &str = "registry.json";
 
@@ -26,21 +22,16 @@ pub(super) const REGISTRY_COPY: &str = "registry.copy.json";
 pub(super) struct Index {
     pub(super) format: u32,
     /// The SHA-256 of the file, computed with this field empty.
-    #[serde(default)]
     pub(super) checksum: String,
     /// The SHA-256 of the base model for which the next three fields hold.
-    #[serde(default)]
     base: Option<String>,
     /// 0: the base.
     pub(super) active: AdapterVersion,
     /// The adapter that the next update starts from, if it is not the active one.
-    #[serde(default)]
     pub(super) head: Option<AdapterVersion>,
     /// The trial under way.
-    #[serde(default)]
     pub(super) trial: Option<Arms>,
     /// The same of other base models, until they serve again.
-    #[serde(default)]
     resting: BTreeMap<String, Resting>,
     pub(super) adapters: Vec<Entry>,
 }
@@ -69,10 +60,7 @@ impl Index {
 
     /// Takes up what served with this base model, and puts what serves with another one aside.
     pub(super) fn switch_to(&mut self, base_sha256: &str) {
-        let serving = self.adapters.iter().find(|entry| entry.version == self.active);
-        let of_serving = serving.map(|entry| entry.base_sha256.clone());
-        // An older registry says it by the adapter that serves.
-        if let Some(other) = self.base.take().or(of_serving).filter(|base| base != base_sha256) {
+        if let Some(other) = self.base.take().filter(|base| base != base_sha256) {
             let own = self.resting.remove(base_sha256).unwrap_or_default();
             let resting = Resting {
                 active: std::mem::replace(&mut self.active, own.active),
@@ -139,11 +127,10 @@ impl Index {
             return Err(NewerFormat { path: path.to_owned(), found: newer }.into());
         }
         let index: Index = serde_json::from_value(value).with_context(damaged)?;
-        let is_checked = format >= Some(CHECKED_FORMAT) || !index.checksum.is_empty();
-        if is_checked && checksum(&text, &index.checksum) != index.checksum {
+        if checksum(&text, &index.checksum) != index.checksum {
             return Err(anyhow!("wrong checksum")).with_context(damaged);
         }
-        Ok(Index { format: REGISTRY_FORMAT, ..index })
+        Ok(index)
     }
 
     /// Replaces the file, and then its copy.

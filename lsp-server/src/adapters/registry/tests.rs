@@ -12,20 +12,10 @@ fn candidate(registry: &Registry, base: &str) -> Candidate {
         parent: registry.active(),
         base_sha256: base.into(),
         labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
-        offers: Some(vec![format!("offer-{version}")]),
+        offers: vec![format!("offer-{version}")],
         ..fixtures::entry(version, sha256(&adapter).unwrap())
     };
     Candidate { entry, adapter, optimizer: Some(optimizer) }
-}
-
-fn report() -> serde_json::Value {
-    let zero = serde_json::json!({"count":0,"mean":0.0,"p50":0.0,"p95":0.0,"max":0.0});
-    serde_json::json!({
-        "job":"j","candidate":1,"adapter_sha256":"","episodes_used":1,"episodes_dropped":0,
-        "tokens_trained":1,"steps":1,"stopped_early":false,"mean_reward":0.0,
-        "mean_advantage":0.0,"mismatch":zero,"ratio_before":zero,"steps_log":[],
-        "logprob_rewarded":null,"logprob_unrewarded":null,"kl_base":0.0,"update_ratio":0.0,
-        "load_ms":0,"prompt_ms":0,"train_ms":0,"total_ms":0,"peak_memory_mb":0})
 }
 
 fn with_three(folder: &Path) -> Registry {
@@ -198,20 +188,6 @@ fn an_entry_without_a_file_keeps_no_steps() {
     assert_eq!(steps.collect::<Vec<_>>(), [0, 1, 1, 1, 1, 1, 1, 1, 1]);
 }
 
-#[test]
-fn a_registry_of_the_first_format_is_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("v0001.gguf");
-    std::fs::write(&path, "adapter 1").unwrap();
-    let first = serde_json::json!({"format": 1, "active": 1, "adapters": [{
-        "version": 1, "parent": 0, "sha256": sha256(&path).unwrap(), "base_sha256": "base",
-        "created_at_ms": 0, "labels": [3, 9], "report": report()}]});
-    std::fs::write(dir.path().join("registry.json"), first.to_string()).unwrap();
-    let (registry, trouble) = Registry::open(dir.path(), "base");
-    assert_eq!((registry.active(), registry.head(), trouble), (1, 1, None));
-    assert_eq!(registry.trial(), None);
-}
-
 /// One bad sector must not destroy what was learned in months.
 #[test]
 fn the_copy_replaces_a_damaged_registry() {
@@ -220,7 +196,7 @@ fn the_copy_replaces_a_damaged_registry() {
     registry.promote(&candidate(&registry, "base")).unwrap();
     let path = folder.path().join(REGISTRY_FILE);
     let whole = std::fs::read(&path).unwrap();
-    for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 2, \"active\": 0}"] {
+    for damaged in [&whole[..whole.len() / 2], b"", b"{\"format\": 1, \"active\": 0}"] {
         std::fs::write(&path, damaged).unwrap();
         let (registry, trouble) = Registry::open(folder.path(), "base");
         let trouble = trouble.expect("a reason");
@@ -259,42 +235,12 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn registries_of_older_formats_open_and_are_written_in_the_current_one() {
-    for format in [1, 2, 3] {
-        let dir = tempfile::tempdir().unwrap();
-        let registry = with_three(dir.path());
-        let path = dir.path().join(REGISTRY_FILE);
-        let mut old = serde_json::to_value(&registry.index).unwrap();
-        old["format"] = format.into();
-        old.as_object_mut().unwrap().remove("checksum");
-        let fields = old.as_object_mut().unwrap();
-        fields.retain(|key, _| key != "base" && key != "resting");
-        if format == 1 {
-            fields.retain(|key, _| key != "trial" && key != "head");
-        }
-        if format == 3 {
-            old["checksum"] = "".into();
-            let text = serde_json::to_string_pretty(&old).unwrap();
-            old["checksum"] = models::file::sha256_of(text.as_bytes()).into();
-        }
-        std::fs::write(&path, serde_json::to_string_pretty(&old).unwrap()).unwrap();
-        let (mut registry, trouble) = Registry::open(dir.path(), "base");
-        assert_eq!((registry.active(), trouble), (3, None), "format {format}");
-        assert_eq!(Registry::open(dir.path(), "other").0.active(), 0, "format {format}");
-        registry.activate(2).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains("\"format\": 4") && text.contains("\"checksum\": \""));
-        assert_eq!(Registry::open(dir.path(), "base").0.active(), 2);
-    }
-}
-
-#[test]
 fn a_registry_of_a_newer_hone_is_refused_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("registry.json");
-    std::fs::write(&path, r#"{"format": 5, "surprise": true}"#).unwrap();
+    std::fs::write(&path, r#"{"format": 2, "surprise": true}"#).unwrap();
     let (mut registry, trouble) = Registry::open(dir.path(), "base");
-    assert!(trouble.unwrap().contains("registry.json: format 5"));
+    assert!(trouble.unwrap().contains("registry.json: format 2"));
     assert_eq!(registry.active(), 0, "the base serves");
     let next = candidate(&registry, "base");
     assert!(registry.promote(&next).is_err());
@@ -335,14 +281,13 @@ fn an_adapter_that_learned_from_a_forgotten_offer_goes_with_its_descendants() {
     assert_eq!(registry.learned_from(&HashSet::new(), |_, _| false), Vec::<AdapterVersion>::new());
 }
 
-/// It learned from no offer. What grew from it goes with it, and an older registry without the
-/// field has the same checksum.
+/// It learned from no offer. What grew from it goes with it.
 #[test]
 fn an_adapter_that_learned_from_a_history_goes_when_that_is_meant() {
     let dir = tempfile::tempdir().unwrap();
     let (mut registry, _) = Registry::open(dir.path(), "base");
     let mut first = candidate(&registry, "base");
-    (first.entry.offers, first.entry.history) = (Some(vec![]), Some("/p/app".into()));
+    (first.entry.offers, first.entry.history) = (vec![], Some("/p/app".into()));
     registry.promote(&first).unwrap();
     registry.promote(&candidate(&registry, "base")).unwrap();
     let learned = |root: &str| {
@@ -355,23 +300,6 @@ fn an_adapter_that_learned_from_a_history_goes_when_that_is_meant() {
 }
 
 #[test]
-fn an_adapter_without_a_list_of_offers_counts_as_having_learned_from_all() {
-    let dir = tempfile::tempdir().unwrap();
-    let (mut registry, _) = Registry::open(dir.path(), "base");
-    let first = candidate(&registry, "base");
-    registry.promote(&first).unwrap();
-    let mut unlisted = candidate(&registry, "base");
-    unlisted.entry.offers = None;
-    registry.promote(&unlisted).unwrap();
-    assert_eq!(registry.learned_through("base"), Some(29));
-    let learned = registry.learned_from(&HashSet::from(["elsewhere".to_owned()]), |_, _| false);
-    assert_eq!(learned, [2]);
-    registry.forget(&learned, 1).unwrap();
-    assert_eq!(registry.learned_through("base"), Some(19));
-}
-
-/// Their labels lie within those of the batch that left them out.
-#[test]
 fn offers_are_left_out_until_an_update_has_learned_from_them() {
     let dir = tempfile::tempdir().unwrap();
     let (mut registry, _) = Registry::open(dir.path(), "base");
@@ -379,7 +307,7 @@ fn offers_are_left_out_until_an_update_has_learned_from_them() {
     first.entry.report.left_out = vec!["a".into(), "b".into()];
     registry.promote(&first).unwrap();
     let mut second = candidate(&registry, "base");
-    second.entry.offers = Some(vec!["b".into()]);
+    second.entry.offers = vec!["b".into()];
     second.entry.report.left_out = vec!["c".into()];
     registry.promote(&second).unwrap();
     let (mut registry, _) = Registry::open(dir.path(), "base");

@@ -2,7 +2,7 @@
 //! fitted to logs.
 
 use crate::cli::gate_log::{as_prior, verdicts};
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use comfy_table::{Table, presets};
 use feedback::episode::Label;
 use policy::gate::Gate;
@@ -12,17 +12,6 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub struct GateArgs {
-    #[command(flatten)]
-    logs: LogArgs,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
-
-// Which logs are asked, and what. `hone gate` accepts these options too, because they were
-// its own before. A doc comment here would become the help of both commands.
-#[derive(Debug, clap::Args)]
-pub struct LogArgs {
     /// Replay the log of a home in which every offer was shown, and print what
     /// the gate would have held back at several thresholds
     #[arg(long, value_name = "HOME")]
@@ -37,6 +26,9 @@ pub struct LogArgs {
     /// Leave this feature of the gate out, by its name in `hone gate`
     #[arg(long, value_name = "FEATURE")]
     without: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// The share of the offers that one line of the result holds back: as many as Cursor's model shows
@@ -50,26 +42,18 @@ pub const BETWEEN_USERS: f64 = 0.2;
 const THRESHOLDS: [f64; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5];
 
 pub fn run(args: &GateArgs) -> Result<()> {
-    ensure!(args.logs.names_homes(), "name homes with --replay, with --fit, or with both");
-    args.logs.run(args.json)
+    for name in &args.without {
+        let is_known = NAMES.contains(&&**name);
+        ensure!(is_known, "{name:?} is no feature; `hone gate` shows their names");
+    }
+    match (args.replay.is_empty(), args.fit.is_empty()) {
+        (true, true) => bail!("name homes with --replay, with --fit, or with both"),
+        (true, false) => print_fit(args),
+        (false, _) => print_replay(&replay(args)?, args.json),
+    }
 }
 
-impl LogArgs {
-    pub fn names_homes(&self) -> bool {
-        !self.replay.is_empty() || !self.fit.is_empty()
-    }
-
-    pub fn run(&self, json: bool) -> Result<()> {
-        for name in &self.without {
-            let is_known = NAMES.contains(&&**name);
-            ensure!(is_known, "{name:?} is no feature; `hone gate` shows their names");
-        }
-        if self.replay.is_empty() {
-            return print_fit(self);
-        }
-        print_replay(&replay(self)?, json)
-    }
-
+impl GateArgs {
     /// The verdicts of a home without the features that are left out.
     fn verdicts(&self, home: &Path) -> Result<Vec<Label>> {
         let mut verdicts = verdicts(home)?;
@@ -86,7 +70,7 @@ impl LogArgs {
 }
 
 /// A prior learned from the logs of some homes, and from how many verdicts.
-fn fit(homes: &[PathBuf], args: &LogArgs) -> Result<(Prior, u64)> {
+fn fit(homes: &[PathBuf], args: &GateArgs) -> Result<(Prior, u64)> {
     let mut gate = Gate::with_prior(&prior::assumed());
     for home in homes {
         args.verdicts(home)?.iter().for_each(|label| gate.learn(label));
@@ -94,7 +78,7 @@ fn fit(homes: &[PathBuf], args: &LogArgs) -> Result<(Prior, u64)> {
     Ok(as_prior(&gate, args.between_users))
 }
 
-fn print_fit(args: &LogArgs) -> Result<()> {
+fn print_fit(args: &GateArgs) -> Result<()> {
     let (prior, labels) = fit(&args.fit, args)?;
     say!("// Fitted to {labels} verdicts.")?;
     for (i, name) in NAMES.iter().enumerate() {
@@ -148,7 +132,7 @@ impl Shown {
 
 /// Replays the logs in order, each under the prior that is shipped, or under one that is
 /// fitted to the other homes of the fit.
-fn replay(args: &LogArgs) -> Result<Vec<Offer>> {
+fn replay(args: &GateArgs) -> Result<Vec<Offer>> {
     let mut offers = vec![];
     for home in &args.replay {
         let others: Vec<_> = args.fit.iter().filter(|other| *other != home).cloned().collect();

@@ -6,64 +6,50 @@ use policy::trial::simulation::{EFFECTS, simulate_trials};
 
 #[derive(Debug, clap::Args)]
 pub struct TrialArgs {
-    #[command(flatten)]
-    simulation: SimulationArgs,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-// `hone trial --simulate` accepts these options too, because they were its own before. A doc
-// comment here would become the help of both commands.
-#[derive(Debug, clap::Args)]
-pub struct SimulationArgs {
     /// Share of the incumbent's offers that the simulated user accepts
     #[arg(long, default_value_t = 0.3, value_name = "RATE")]
     accept_rate: f64,
     /// Trials of each effect
     #[arg(long, default_value_t = 2000, value_name = "N")]
     runs: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(args: &TrialArgs) -> Result<()> {
-    args.simulation.run(args.json)
-}
-
-impl SimulationArgs {
-    pub fn run(&self, json: bool) -> Result<()> {
-        let mut table = Table::new();
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header([
-            "true effect",
-            "promoted",
-            "given up",
-            "undecided",
-            "offers (median)",
-            "offers (95 %)",
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "true effect",
+        "promoted",
+        "given up",
+        "undecided",
+        "offers (median)",
+        "offers (95 %)",
+    ]);
+    let mut operations = vec![];
+    for (seed, effect) in EFFECTS.into_iter().enumerate() {
+        let operation = simulate_trials(effect, args.accept_rate, args.runs, seed as u64);
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        table.add_row([
+            format!("{:+.0} %", 100.0 * effect),
+            percent(operation.promoted),
+            percent(operation.dropped),
+            percent(operation.undecided),
+            operation.offers_p50.to_string(),
+            operation.offers_p95.to_string(),
         ]);
-        let mut operations = vec![];
-        for (seed, effect) in EFFECTS.into_iter().enumerate() {
-            let operation = simulate_trials(effect, self.accept_rate, self.runs, seed as u64);
-            let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-            table.add_row([
-                format!("{:+.0} %", 100.0 * effect),
-                percent(operation.promoted),
-                percent(operation.dropped),
-                percent(operation.undecided),
-                operation.offers_p50.to_string(),
-                operation.offers_p95.to_string(),
-            ]);
-            operations.push(operation);
-        }
-        if json {
-            say!("{}", serde_json::to_string_pretty(&operations)?)?;
-        } else {
-            say!(
-                "{} trials of each effect on a {:.0} % accept rate, verdicts alone:\n{table}",
-                self.runs,
-                100.0 * self.accept_rate
-            )?;
-        }
-        Ok(())
+        operations.push(operation);
     }
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&operations)?)?;
+    } else {
+        say!(
+            "{} trials of each effect on a {:.0} % accept rate, verdicts alone:\n{table}",
+            args.runs,
+            100.0 * args.accept_rate
+        )?;
+    }
+    Ok(())
 }
