@@ -8,7 +8,7 @@ mod tests;
 pub use fold::{Batch, Fold};
 
 use crate::event::{AdapterVersion, ArmRecord, Completion, Evidence, GateRecord, Outcome};
-use crate::reward::{RewardInputs, RewardVersion, reward};
+use crate::reward::{RewardInputs, reward};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,9 +39,9 @@ impl Episode {
         }
     }
 
-    pub fn reward(&self, version: RewardVersion) -> Option<f32> {
+    pub fn reward(&self) -> Option<f32> {
         let offer_utf16 = self.completion.shown.encode_utf16().count() as u32;
-        reward(version, self.reward_inputs(offer_utf16))
+        reward(self.reward_inputs(offer_utf16))
     }
 
     fn reward_inputs(&self, offer_utf16: u32) -> RewardInputs {
@@ -63,10 +63,10 @@ impl Episode {
         self.is_no_offer() && self.replacement.is_some()
     }
 
-    /// Whether there is a reward. Its amount does not matter, nor does the length of the
-    /// text.
+    /// Returns true if there is a reward. Neither its amount nor the length of the text
+    /// matters.
     fn is_labelled(&self) -> bool {
-        reward(RewardVersion::V1, self.reward_inputs(1)).is_some()
+        reward(self.reward_inputs(1)).is_some()
     }
 }
 

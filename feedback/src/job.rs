@@ -8,7 +8,7 @@
 use crate::episode::Episode;
 use crate::event::{AdapterVersion, OfferId};
 use crate::limits::LORA_RANK_MAX;
-use crate::reward::{RewardVersion, VALUE};
+use crate::reward::VALUE;
 use crate::schema::{self, SchemaError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,6 @@ pub struct Job {
     /// Where the learner writes the optimizer state.
     pub optimizer_out: PathBuf,
     pub seed: u64,
-    pub reward: RewardVersion,
     pub hyper: Hyper,
     pub episodes: Vec<Episode>,
     /// Episodes that an earlier update has learned from, to learn from again.

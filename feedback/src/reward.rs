@@ -1,8 +1,7 @@
-//! Rewards: what an outcome is worth. They are pure and versioned, so that the same
-//! events can be rewarded by another version in a replay.
+//! Rewards: what an outcome is worth. The reward is a pure function, and the log holds what
+//! happened, so another reward can be compared on the same events.
 
 use crate::event::{Defect, Outcome};
-use serde::{Deserialize, Serialize};
 
 /// The reward at which showing an offer and showing nothing are worth the same. An
 /// advantage is measured against it, and it is the gate's threshold.
@@ -13,26 +12,6 @@ pub const VALUE: f32 = 0.25;
 pub const DEFECT_REWARD: f32 = -0.25;
 
 const _: () = assert!(DEFECT_REWARD < 0.0 && 0.0 < VALUE && VALUE < 1.0);
-
-/// Length of an accepted text that version 2 pays by half, in UTF-16 units.
-const HALF_WORTH_UTF16: f32 = 8.0;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RewardVersion {
-    #[serde(rename = "v1")]
-    V1,
-    #[serde(rename = "v2")]
-    V2,
-    #[serde(rename = "v3")]
-    V3,
-}
-
-/// The version in force. The gate, trials, reports and jobs all use this one.
-pub const CURRENT: RewardVersion = RewardVersion::V3;
-
-impl RewardVersion {
-    pub const ALL: [RewardVersion; 3] = [RewardVersion::V1, RewardVersion::V2, RewardVersion::V3];
-}
 
 /// Everything that a reward depends on.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -46,20 +25,13 @@ pub struct RewardInputs {
     pub defect: Option<Defect>,
 }
 
-/// The reward, in [[`DEFECT_REWARD`], 1]. `None` if the inputs are no label.
+/// Returns the reward, in [[`DEFECT_REWARD`], 1], or `None` if the inputs are no label.
 ///
-/// Version 1: an accepted text earns the share of it that was kept, or 1 until that is
-/// known. A text that was partly accepted or typed through earns that share of its
-/// characters. A rejected text earns 0. A superseded or unseen text is no label. A text
-/// with a defect that earns nothing by these rules earns [`DEFECT_REWARD`], also if it is
-/// no label.
-///
-/// Version 2: the same, multiplied by what the text saved: `1 − 2^(−characters / 8)`.
-///
-/// Version 3: as version 1, for outcomes that need evidence at the place of the offer. Versions 1
-/// and 2 are from a time when any edit of the document was recorded as a rejection. The outcomes
-/// in the log stay as they were recorded, and are paid by the same rules.
-pub fn reward(version: RewardVersion, inputs: RewardInputs) -> Option<f32> {
+/// An accepted text earns the share of it that was kept, or 1 until that is known. A text that was
+/// partly accepted or typed through earns that share of its characters. A rejected text earns 0. A
+/// superseded or unseen text is no label. A text with a defect that earns nothing by these rules
+/// earns [`DEFECT_REWARD`], also if it is no label.
+pub fn reward(inputs: RewardInputs) -> Option<f32> {
     let share = |utf16: u32| (utf16 as f32 / inputs.offer_utf16.max(1) as f32).min(1.0);
     let accepted = match inputs.outcome {
         Some(Outcome::Accepted) => Some(inputs.kept.unwrap_or(1.0).clamp(0.0, 1.0)),
@@ -72,11 +44,7 @@ pub fn reward(version: RewardVersion, inputs: RewardInputs) -> Option<f32> {
     if inputs.defect.is_some() && accepted.unwrap_or(0.0) == 0.0 {
         return Some(DEFECT_REWARD);
     }
-    let worth = match version {
-        RewardVersion::V1 | RewardVersion::V3 => 1.0,
-        RewardVersion::V2 => 1.0 - (-(inputs.offer_utf16 as f32) / HALF_WORTH_UTF16).exp2(),
-    };
-    accepted.map(|accepted| accepted * worth)
+    accepted
 }
 
 #[cfg(test)]
@@ -87,39 +55,39 @@ mod tests {
         RewardInputs { outcome: Some(outcome), offer_utf16: 20, ..RewardInputs::default() }
     }
 
-    fn v1(outcome: Outcome) -> Option<f32> {
-        reward(RewardVersion::V1, inputs(outcome))
+    fn of(outcome: Outcome) -> Option<f32> {
+        reward(inputs(outcome))
     }
 
     #[test]
     fn acceptance_is_paid_in_full_and_in_part_by_its_share() {
-        assert_eq!(v1(Outcome::Accepted), Some(1.0));
-        assert_eq!(v1(Outcome::PartlyAccepted { utf16: 5 }), Some(0.25));
-        assert_eq!(v1(Outcome::TypedThrough { utf16: 20 }), Some(1.0));
-        assert_eq!(v1(Outcome::TypedThrough { utf16: 21 }), Some(1.0));
+        assert_eq!(of(Outcome::Accepted), Some(1.0));
+        assert_eq!(of(Outcome::PartlyAccepted { utf16: 5 }), Some(0.25));
+        assert_eq!(of(Outcome::TypedThrough { utf16: 20 }), Some(1.0));
+        assert_eq!(of(Outcome::TypedThrough { utf16: 21 }), Some(1.0));
     }
 
     #[test]
     fn an_accepted_text_is_worth_the_share_that_was_kept() {
         let kept = |share| RewardInputs { kept: Some(share), ..inputs(Outcome::Accepted) };
-        assert_eq!(reward(RewardVersion::V1, kept(0.4)), Some(0.4));
-        assert_eq!(reward(RewardVersion::V1, kept(0.0)), Some(0.0), "undone at once");
+        assert_eq!(reward(kept(0.4)), Some(0.4));
+        assert_eq!(reward(kept(0.0)), Some(0.0), "undone at once");
         let rejected = RewardInputs { kept: Some(1.0), ..inputs(Outcome::RejectedEsc) };
-        assert_eq!(reward(RewardVersion::V1, rejected), Some(0.0));
+        assert_eq!(reward(rejected), Some(0.0));
     }
 
     #[test]
     fn every_kind_of_reject_pays_nothing() {
         for outcome in [Outcome::RejectedEsc, Outcome::RejectedTimeout, Outcome::RejectedEdit] {
-            assert_eq!(v1(outcome), Some(0.0));
+            assert_eq!(of(outcome), Some(0.0));
         }
     }
 
     #[test]
     fn an_offer_without_a_verdict_is_no_label() {
-        assert_eq!(v1(Outcome::Superseded), None);
-        assert_eq!(v1(Outcome::Unseen), None);
-        assert_eq!(reward(RewardVersion::V1, RewardInputs::default()), None);
+        assert_eq!(of(Outcome::Superseded), None);
+        assert_eq!(of(Outcome::Unseen), None);
+        assert_eq!(reward(RewardInputs::default()), None);
     }
 
     #[test]
@@ -127,21 +95,11 @@ mod tests {
         let defective = |outcome| {
             let defect = Some(Defect::Unbalanced);
             let inputs = RewardInputs { outcome, defect, offer_utf16: 4, kept: None };
-            reward(RewardVersion::V1, inputs)
+            reward(inputs)
         };
         assert_eq!(defective(None), Some(DEFECT_REWARD), "no user has to see it");
         assert_eq!(defective(Some(Outcome::Unseen)), Some(DEFECT_REWARD));
         assert_eq!(defective(Some(Outcome::RejectedEsc)), Some(DEFECT_REWARD));
         assert_eq!(defective(Some(Outcome::Accepted)), Some(1.0));
-    }
-
-    #[test]
-    fn v2_pays_a_short_accept_less_and_changes_no_reject() {
-        let v2 = |outcome, offer_utf16| {
-            reward(RewardVersion::V2, RewardInputs { offer_utf16, ..inputs(outcome) }).unwrap()
-        };
-        assert_eq!(v2(Outcome::Accepted, 8), 0.5);
-        assert!(v2(Outcome::Accepted, 2) < VALUE && v2(Outcome::Accepted, 60) > 0.99);
-        assert_eq!(v2(Outcome::RejectedEdit, 60), 0.0);
     }
 }

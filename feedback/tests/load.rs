@@ -4,7 +4,6 @@
 use feedback::episode::Fold;
 use feedback::event::{Completion, Event, EventKind, TokenRecord};
 use feedback::log::EventLog;
-use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
 use feedback::testing::{accepted, completion, served};
 use std::ops::ControlFlow;
@@ -90,7 +89,7 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
     let begun = Instant::now();
     let log = SledLog::open(&path).unwrap();
     let opened = begun.elapsed();
-    let mut fold = Fold::new(RewardVersion::V1, "base", None);
+    let mut fold = Fold::new("base", None);
     let mut read = 0;
     log.scan(0, &mut |event: Event| {
         read += 1;

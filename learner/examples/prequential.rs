@@ -19,7 +19,6 @@ use feedback::episode::{Episode, Fold};
 use feedback::event::EventKind;
 use feedback::job::{Hyper, LoraForm};
 use feedback::log::EventLog;
-use feedback::reward::RewardVersion;
 use feedback::sled_log::SledLog;
 use learner::model::known_prompts::KnownPrompts;
 use learner::model::lm_head::Target;
@@ -245,7 +244,7 @@ fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
         return lines::episodes(home);
     }
     let log = SledLog::open(&home.join("data").join("events.sled"))?;
-    let mut fold = Fold::new(RewardVersion::V1, sha256, None);
+    let mut fold = Fold::new(sha256, None);
     log.scan(0, &mut |event| {
         if !matches!(event.kind, EventKind::Compared { .. }) {
             fold.apply(&event);

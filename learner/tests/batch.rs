@@ -7,7 +7,6 @@ use feedback::episode::Episode;
 use feedback::event::{Copied, CopySource, Outcome, Sampling, StopReason, TokenRecord};
 use feedback::experts::{ChosenExperts, ExpertLayout};
 use feedback::job::{Advantage, Hyper};
-use feedback::reward::RewardVersion;
 use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample, offers_left};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -33,7 +32,6 @@ fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<
         context_tokens: 256,
         experts: Some(EXPERTS),
         parent: 5,
-        reward: RewardVersion::V1,
         hyper,
     };
     Batch::new(episodes, replay, &inputs)

@@ -8,7 +8,7 @@ use crate::event::{
     Outcome,
 };
 use crate::limits::{KNOWN_OFFERS_MAX, UNLABELLED_OFFERS_MAX};
-use crate::reward::{RewardInputs, RewardVersion, reward};
+use crate::reward::{RewardInputs, reward};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -21,7 +21,6 @@ use std::collections::HashSet;
 /// therefore be continued even if there were updates since ([`Fold::learned_through`]).
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fold {
-    reward: RewardVersion,
     /// An adapter can only learn from what its own base model served.
     model_sha256: String,
     counts: Counts,
@@ -72,19 +71,13 @@ impl LabelInputs {
         }
     }
 
-    fn reward(&self, version: RewardVersion, outcome: Outcome) -> Option<f32> {
+    fn reward(&self, outcome: Outcome) -> Option<f32> {
         let (offer_utf16, kept, defect) = (self.offer_utf16, self.kept, self.defect);
-        reward(version, RewardInputs { outcome: Some(outcome), offer_utf16, kept, defect })
+        reward(RewardInputs { outcome: Some(outcome), offer_utf16, kept, defect })
     }
 
     /// `before`: the outcome of the label that this one replaces.
-    fn label(
-        &self,
-        at_ms: u64,
-        version: RewardVersion,
-        outcome: Outcome,
-        before: Option<Outcome>,
-    ) -> Option<Label> {
+    fn label(&self, at_ms: u64, outcome: Outcome, before: Option<Outcome>) -> Option<Label> {
         Some(Label {
             at_ms,
             adapter: self.adapter,
@@ -92,8 +85,8 @@ impl LabelInputs {
             gate: self.gate.clone(),
             arm: self.arm,
             accepted: outcome == Outcome::Accepted,
-            reward: self.reward(version, outcome)?,
-            before: before.and_then(|before| self.reward(version, before)),
+            reward: self.reward(outcome)?,
+            before: before.and_then(|before| self.reward(before)),
             offer_utf16: self.offer_utf16,
         })
     }
@@ -102,9 +95,8 @@ impl LabelInputs {
 impl Fold {
     /// `learned_through`: log position of the last label that the newest adapter learned
     /// from, `None` before the first update.
-    pub fn new(reward: RewardVersion, model_sha256: &str, learned_through: Option<u64>) -> Self {
+    pub fn new(model_sha256: &str, learned_through: Option<u64>) -> Self {
         Fold {
-            reward,
             model_sha256: model_sha256.to_owned(),
             counts: Counts::default(),
             unlabelled: BoundedMap::new(UNLABELLED_OFFERS_MAX),
@@ -115,9 +107,9 @@ impl Fold {
         }
     }
 
-    /// Whether this fold was made with this reward and for this model.
-    pub fn is_of(&self, reward: RewardVersion, model_sha256: &str) -> bool {
-        self.reward == reward && self.model_sha256 == model_sha256
+    /// Returns true if this fold was made for this model.
+    pub fn is_of(&self, model_sha256: &str) -> bool {
+        self.model_sha256 == model_sha256
     }
 
     /// Notes how far updates have learned since the fold was saved, and the offers that they have
@@ -235,7 +227,7 @@ impl Fold {
             if let Some(episode) = self.labelled.get_mut(inputs.at) {
                 episode.outcome = known.outcome;
             }
-            return inputs.label(event.at_ms, self.reward, outcome, earlier);
+            return inputs.label(event.at_ms, outcome, earlier);
         }
         // Nothing is labelled if the episode fell out of its bounded map.
         let mut episode = self.unlabelled.remove(id)?;
@@ -249,7 +241,7 @@ impl Fold {
         }
         let inputs = known.label.insert(LabelInputs::of(event.seq, &episode));
         self.labelled.insert(event.seq, episode);
-        inputs.label(event.at_ms, self.reward, outcome, None)
+        inputs.label(event.at_ms, outcome, None)
     }
 
     /// Notes the share of an accepted text that still stands. An episode that an update

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 const TEN: &str = "0123456789";
 
 fn fold(learned_through: Option<u64>, kinds: Vec<EventKind>) -> Fold {
-    let mut fold = Fold::new(RewardVersion::V1, "base", learned_through);
+    let mut fold = Fold::new("base", learned_through);
     for event in numbered(kinds) {
         fold.apply(&event);
     }
@@ -41,7 +41,7 @@ fn late_acceptance_rescues_an_offer_that_looked_unseen() {
     let unseen = outcome("a", Outcome::Unseen, Evidence::Document);
     let mut fold = fold(None, vec![offer("a", TEN), unseen, accepted("a")]);
     let batch = fold.take_batch(16).unwrap();
-    assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(1.0));
+    assert_eq!(batch.episodes[0].reward(), Some(1.0));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn events_after_the_verdict_reach_the_episode_that_waits() {
         ],
     );
     let batch = fold.take_batch(2).unwrap();
-    assert_eq!(batch.episodes[0].reward(RewardVersion::V1), Some(0.5));
+    assert_eq!(batch.episodes[0].reward(), Some(0.5));
     assert_eq!(batch.episodes[1].replacement, Some(vec![7, 8]));
 }
 
@@ -100,7 +100,7 @@ fn a_demonstration_waits_and_is_no_verdict() {
     let batch = all.take_batch(9).unwrap();
     assert_eq!((batch.offers(), batch.span()), (vec!["s".to_owned()], (2, 2)));
     assert_eq!(batch.episodes[0].replacement, Some(vec![7]));
-    assert_eq!(batch.episodes[0].reward(RewardVersion::V1), None);
+    assert_eq!(batch.episodes[0].reward(), None);
     let after = fold(Some(2), events);
     assert_eq!((after.waiting_demonstrations(), after.replay(9).len()), (0, 1), "learned from");
 }
@@ -119,7 +119,7 @@ fn a_label_is_returned_once_and_again_only_when_it_changes() {
     let unseen = outcome("a", Outcome::Unseen, Evidence::Document);
     let typed = outcome("a", Outcome::TypedThrough { utf16: 5 }, Evidence::ClientNotice);
     let kinds = [offer("a", TEN), unseen, typed.clone(), typed, accepted("a")];
-    let mut fold = Fold::new(RewardVersion::V1, "base", None);
+    let mut fold = Fold::new("base", None);
     let labels: Vec<_> = numbered(kinds)
         .map(|event| fold.apply(&event).map(|label| (label.at_ms, label.reward, label.before)))
         .collect();
@@ -149,7 +149,7 @@ fn what_an_update_has_left_out_waits_for_the_next_one_also_after_a_restart() {
 
     // The next daemon folds the log anew, or goes on from what was saved before the update.
     let left_out = || HashSet::from([OfferId::from("b")]);
-    let mut anew = Fold::new(RewardVersion::V1, "base", None);
+    let mut anew = Fold::new("base", None);
     assert!(anew.learned_through(Some(5), left_out()));
     numbered(events()).for_each(|event| {
         anew.apply(&event);

@@ -1,7 +1,6 @@
 //! Scores what users typed, token by token, under an adapter or the base.
 
 use feedback::job::Hyper;
-use feedback::reward::RewardVersion;
 use learner::machine::threads::Threads;
 use learner::model::known_prompts::KnownPrompts;
 use learner::model::load::load;
@@ -43,7 +42,6 @@ impl Base {
             context_tokens: self.model.shape.context,
             experts: self.model.shape.expert_layout(),
             parent: 0,
-            reward: RewardVersion::V1,
             hyper,
         }
     }

@@ -184,7 +184,6 @@ fn read_batch(
         context_tokens: base.model.shape.context,
         experts: base.model.shape.expert_layout(),
         parent: job.parent.as_ref().map_or(0, |parent| parent.version),
-        reward: job.reward,
         hyper: &job.hyper,
     };
     let mut batch = Batch::new(&job.episodes, &job.replay, &inputs)?;

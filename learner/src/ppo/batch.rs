@@ -16,7 +16,6 @@ use feedback::episode::Episode;
 use feedback::event::{AdapterVersion, Completion, OfferId};
 use feedback::experts::ExpertLayout;
 use feedback::job::{Advantage, Hyper};
-use feedback::reward::RewardVersion;
 use models::vocab::Vocab;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -138,7 +137,6 @@ pub struct BatchInputs<'a> {
     pub experts: Option<ExpertLayout>,
     /// The version of the adapter that the job starts from. 0 is the base.
     pub parent: AdapterVersion,
-    pub reward: RewardVersion,
     pub hyper: &'a Hyper,
 }
 
@@ -240,7 +238,7 @@ impl BatchBuilder<'_> {
         let judged = judged(episode, reward, self.nothing_to_judge(episode), self.inputs);
         // An accepted text needs no demonstration beside it. Where nothing was offered there is one
         // in a group, too.
-        let of_offer = episode.reward(self.inputs.reward);
+        let of_offer = episode.reward();
         let is_accepted = of_offer.is_some_and(|reward| reward >= self.inputs.hyper.baseline);
         let typed = typed_instead(episode, self.inputs).filter(|_| !is_accepted);
         let copied = kept_copy(episode, reward, self.inputs);
@@ -268,7 +266,7 @@ impl BatchBuilder<'_> {
         if self.is_grouped() && is_no_offer(episode) {
             Some(self.inputs.hyper.baseline)
         } else {
-            episode.reward(self.inputs.reward)
+            episode.reward()
         }
     }
 

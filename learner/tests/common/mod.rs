@@ -9,7 +9,6 @@ use feedback::event::{
     Completion, Evidence, Outcome, Sampling, StopReason, Timing, TokenRecord, Typed,
 };
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Train};
-use feedback::reward::RewardVersion;
 use learner::kernels::float::Float;
 use learner::kernels::matrix;
 use learner::kernels::norm::Norm;
@@ -270,7 +269,6 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
         adapter_out: folder.join(format!("{name}.gguf")),
         optimizer_out: folder.join(format!("{name}.opt")),
         seed: 7,
-        reward: RewardVersion::V1,
         hyper: Hyper {
             lora_rank: 4,
             lora_alpha: 8.0,

@@ -1,13 +1,11 @@
 //! `hone feedback`: the verdicts on the offers, for other programs.
 
 use crate::cli::inspect::{each_offer, is_broken_pipe};
-use crate::cli::lab;
 use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result};
 use clap::Subcommand;
-use feedback::reward;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -18,22 +16,18 @@ pub enum FeedbackCommand {
     /// What was offered, by which adapter, what became of it, how that is known,
     /// when, and the reward it earned. To look at it in a table, for example:
     ///
-    ///   hone feedback export | jq -r '[.outcome.kind, .reward.value] | @tsv'
+    ///   hone feedback export | jq -r '[.outcome.kind, .reward] | @tsv'
     #[command(verbatim_doc_comment)]
     Export {
         /// Include code: prompts, offered text and token ids
         #[arg(long)]
         with_code: bool,
     },
-    /// Does what `hone lab reward` does. The command was here before.
-    #[command(hide = true)]
-    Replay(lab::reward::RewardArgs),
 }
 
 pub async fn run(home: &Paths, command: FeedbackCommand) -> Result<()> {
     match command {
         FeedbackCommand::Export { with_code } => export(home, with_code).await,
-        FeedbackCommand::Replay(args) => lab::reward::run(home, args).await,
     }
 }
 
@@ -52,8 +46,8 @@ async fn export(home: &Paths, with_code: bool) -> Result<()> {
 
 /// None for an offer that has no verdict.
 fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
-    let Some(episode) = history.episode(reward::CURRENT) else { return Ok(None) };
-    let Some(value) = episode.reward(reward::CURRENT) else { return Ok(None) };
+    let Some(episode) = history.episode() else { return Ok(None) };
+    let Some(value) = episode.reward() else { return Ok(None) };
     let first = history.first();
     let mut completion =
         if with_code { serde_json::to_value(first)? } else { without_code(first)? };
@@ -71,7 +65,7 @@ fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
         "judged_at_ms": judged.map(|(.., at_ms)| at_ms),
         "seen": episode.shown,
         "kept": episode.kept,
-        "reward": { "version": lab::reward::name(reward::CURRENT), "value": value },
+        "reward": value,
         "completion": completion,
     });
     if with_code {
@@ -101,7 +95,7 @@ mod tests {
         let (bare, whole) = (lines[0].0.clone().unwrap(), lines[0].1.clone().unwrap());
         assert_eq!((&bare["offer"], &bare["outcome"]["kind"]), (&json!("a"), &json!("accepted")));
         assert_eq!((&bare["evidence"], &bare["judged_at_ms"]), (&json!("command"), &json!(10)));
-        assert_eq!(bare["reward"], json!({ "version": "v3", "value": 1.0 }));
+        assert_eq!(bare["reward"], 1.0);
         assert_eq!(bare["completion"]["path"], "/p/a.rs");
         assert!(!bare.to_string().contains("0123456789"));
         assert_eq!(whole["completion"]["shown"], "0123456789");

@@ -18,7 +18,7 @@ pub fn verdicts(home: &Path) -> Result<Vec<Label>> {
     let mut verdicts = vec![];
     log.scan(0, &mut |event| {
         if let (None, EventKind::Completion(first)) = (&fold, &event.kind) {
-            fold = Some(Fold::new(feedback::reward::CURRENT, &first.model_sha256, None));
+            fold = Some(Fold::new(&first.model_sha256, None));
         }
         verdicts.extend(fold.as_mut().and_then(|fold| fold.apply(&event)));
         ControlFlow::Continue(())

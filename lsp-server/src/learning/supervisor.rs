@@ -20,7 +20,6 @@ use attempts::GivenUp;
 use feedback::episode::Batch;
 use feedback::event::OfferId;
 use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
-use feedback::reward;
 use models::adapter::LoraAdapter;
 use models::file::sha256;
 use models::gguf::Gguf;
@@ -283,7 +282,6 @@ impl Supervisor {
             adapter_out,
             optimizer_out,
             seed: u64::from(candidate),
-            reward: reward::CURRENT,
             hyper: settings.lab.ppo.clone(),
             episodes: services.recorder.to_learn(batch.episodes.clone()),
             replay: services.recorder.to_learn(services.recorder.replay()),

@@ -15,7 +15,6 @@ use crate::report::offers::OfferHistory;
 use crate::report::outlook::{Outlook, OutlookBuilder};
 use completion::auto_closed::only_closes;
 use feedback::event::{AdapterVersion, Outcome, Typed};
-use feedback::reward;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -222,7 +221,7 @@ struct OfferSummary {
 
 impl OfferSummary {
     fn of(history: &OfferHistory) -> OfferSummary {
-        let episode = history.episode(reward::CURRENT);
+        let episode = history.episode();
         let outcome = episode.as_ref().and_then(|episode| episode.outcome).map(|(o, _)| o);
         let (judged, accepted, saved) = match outcome {
             Some(Outcome::Accepted) => (true, true, history.offer_utf16()),

@@ -4,7 +4,6 @@
 use feedback::episode::{Episode, Fold};
 use feedback::event::{Completion, Event, EventKind, Evidence, OfferId, Outcome};
 use feedback::limits::KNOWN_OFFERS_MAX;
-use feedback::reward::RewardVersion;
 use std::collections::{HashMap, VecDeque};
 
 /// The most offers whose events may still come. The daemon remembers as many. So the memory does
@@ -79,9 +78,9 @@ impl OfferHistory {
         self.completion().shown.encode_utf16().count() as u32
     }
 
-    /// The episode that the events give by the same fold that learning uses.
-    pub fn episode(&self, version: RewardVersion) -> Option<Episode> {
-        let mut fold = Fold::new(version, &self.completion().model_sha256, None);
+    /// Returns the episode that the events give by the same fold that learning uses.
+    pub fn episode(&self) -> Option<Episode> {
+        let mut fold = Fold::new(&self.completion().model_sha256, None);
         self.events.iter().for_each(|event| {
             fold.apply(event);
         });
@@ -120,9 +119,9 @@ pub mod tests {
     fn rewards(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
         let mut all = vec![];
         group(events, |history| {
-            let episode = history.episode(RewardVersion::V1).unwrap();
+            let episode = history.episode().unwrap();
             let at = history.outcome(&episode).map(|(_, _, at_ms)| at_ms);
-            all.push((history.completion().id.clone(), episode.reward(RewardVersion::V1), at));
+            all.push((history.completion().id.clone(), episode.reward(), at));
         });
         all
     }

@@ -10,7 +10,6 @@ use feedback::checkpoint::Checkpoint;
 use feedback::episode::Fold;
 use feedback::event::OfferId;
 use feedback::log::{EventLog, LogError};
-use feedback::reward;
 use policy::gate::prior::Prior;
 use policy::learned_state::LearnedState;
 use policy::trial::Arms;
@@ -61,7 +60,7 @@ pub struct DerivedState {
 
 impl DerivedState {
     fn new(inputs: &DerivedInputs) -> DerivedState {
-        let mut fold = Fold::new(reward::CURRENT, &inputs.model_sha256, None);
+        let mut fold = Fold::new(&inputs.model_sha256, None);
         fold.learned_through(inputs.learned_through, inputs.left_out.clone());
         DerivedState {
             fold,
@@ -111,10 +110,7 @@ impl DerivedState {
             derived.learned_state.next_seq() == checkpoint.next_seq,
             "the checkpoint ends at another event than it says"
         );
-        ensure!(
-            derived.fold.is_of(reward::CURRENT, &inputs.model_sha256),
-            "another model is served"
-        );
+        ensure!(derived.fold.is_of(&inputs.model_sha256), "another model is served");
         ensure!(
             derived.learned_state.started_with(&inputs.prior),
             "the gate starts from another prior"

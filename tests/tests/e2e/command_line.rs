@@ -25,11 +25,9 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
         "lab gate" => vec!["--replay".into(), folder.display().to_string()],
         "lab edit-gate" => vec![folder.display().to_string()],
         "lab texts" => vec!["--model".into(), new.clone(), new],
-        "lab reward" => owned(&["--reward", "v2"]),
         "model use" => owned(&["smollm2-135m"]),
         "team contribute" => owned(&["--members", "3"]),
         "team join" => owned(&["127.0.0.1:9"]),
-        "trial" => owned(&["--simulate", "--runs", "2"]),
         "lab trial" => owned(&["--runs", "2"]),
         _ => vec![],
     }

@@ -2,11 +2,9 @@
 
 pub mod edit_gate;
 pub mod gate;
-pub mod reward;
 pub mod texts;
 pub mod trial;
 
-use crate::paths::Paths;
 use anyhow::Result;
 use clap::Subcommand;
 
@@ -19,21 +17,15 @@ pub enum LabCommand {
     EditGate(edit_gate::EditGateArgs),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
-    /// Show what another reward would have said of the same verdicts
-    ///
-    /// The log holds what happened, not what it was worth. So a reward can be compared with
-    /// the one in use on your own history, before it trains anything.
-    Reward(reward::RewardArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
     Texts(texts::TextsArgs),
 }
 
-pub async fn run(home: &Paths, command: LabCommand) -> Result<()> {
+pub fn run(command: LabCommand) -> Result<()> {
     match command {
         LabCommand::Gate(args) => gate::run(&args),
         LabCommand::EditGate(args) => edit_gate::run(&args),
         LabCommand::Trial(args) => trial::run(&args),
-        LabCommand::Reward(args) => reward::run(home, args).await,
         LabCommand::Texts(args) => texts::run(&args),
     }
 }

@@ -11,7 +11,6 @@ use feedback::episode::Episode;
 use feedback::job::{
     Base, Hyper, JOB_FORMAT, Job, JobProgress, LearnerLine, Parent, Phase, Train, UpdateReport,
 };
-use feedback::reward;
 use models::adapter::LoraAdapter;
 use models::team::compose::compose;
 use models::team::contribution::{Limits, contribute};
@@ -103,7 +102,6 @@ impl HistoryLearner {
             adapter_out: values.clone(),
             optimizer_out: self.files.path("round.optimizer"),
             seed: round,
-            reward: reward::CURRENT,
             hyper: self.hyper.clone(),
             episodes: texts.to_vec(),
             replay: vec![],

@@ -7,7 +7,6 @@ use feedback::episode::Fold;
 use feedback::event::{
     Completion, Event, EventKind, Evidence, Outcome, Sampling, StopReason, Typed,
 };
-use feedback::reward::RewardVersion;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
@@ -44,7 +43,7 @@ impl Story {
         Story {
             rng: StdRng::seed_from_u64(seed),
             tracker: Tracker::default(),
-            fold: Fold::new(RewardVersion::V1, "base", None),
+            fold: Fold::new("base", None),
             seq: 0,
             now_ms: 0,
             known: HashMap::new(),
