@@ -6,10 +6,9 @@ use crate::mirror;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -36,25 +35,6 @@ pub struct Arguments {
     /// Keep the homes of both daemons (events, adapters, logs) and say where they are
     #[arg(long)]
     keep: bool,
-}
-
-/// The files that a demo leaves, for people and for [`crate::screencast`].
-pub struct Results {
-    pub folder: PathBuf,
-    pub transcript: PathBuf,
-    /// What the rehearsal says at its end.
-    pub summary: PathBuf,
-}
-
-impl Results {
-    pub fn of(workspace: &Workspace) -> Results {
-        let folder = workspace.target.join("demo");
-        Results {
-            transcript: folder.join("transcript.txt"),
-            summary: folder.join("summary.txt"),
-            folder,
-        }
-    }
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
@@ -90,9 +70,8 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     )?;
     steps.run("build: the learner", &mut workspace.cargo_build())?;
 
-    let results = Results::of(workspace);
-    fs::create_dir_all(&results.folder)
-        .with_context(|| format!("cannot create {}", results.folder.display()))?;
+    let folder = workspace.target.join("demo");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut rehearse = rehearsal();
     rehearse
         .args(["--limit", &arguments.limit.to_string(), "--live"])
@@ -100,40 +79,17 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         .args(ARMS.iter().flat_map(|arm| ["--arm", arm]))
         .args(["--max-minutes", &MAX_MINUTES.to_string()])
         .arg("--transcript")
-        .arg(&results.transcript)
+        .arg(folder.join("transcript.txt"))
         .arg("--report")
-        .arg(results.folder.join("report.json"))
+        .arg(folder.join("report.json"))
         .arg("--svg")
-        .arg(results.folder.join("curve.svg"));
+        .arg(folder.join("curve.svg"));
     if arguments.keep {
         rehearse.arg("--keep-homes");
     }
     eprintln!("── rehearsal: two daemons, one of which learns; dim text is an offer");
-    print_and_save(&mut rehearse, &results)?;
-    eprintln!("Report, curve and transcript: {}", results.folder.display());
+    let status = rehearse.status().context("cannot start hone-rehearse")?;
+    ensure!(status.success(), "step `rehearsal` failed ({status})");
+    eprintln!("Report, curve and transcript: {}", folder.display());
     Ok(())
-}
-
-/// Runs the command, prints what it prints, and writes that to a file as well.
-fn print_and_save(command: &mut Command, results: &Results) -> Result<()> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start {:?}", command.get_program()))?;
-    let mut summary = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line.context("cannot read what the rehearsal prints")?;
-            println!("{line}");
-            summary.push_str(&line);
-            summary.push('\n');
-        }
-    }
-    std::io::stdout().flush().context("cannot print")?;
-    let status = child.wait().context("cannot wait for the rehearsal")?;
-    if !status.success() {
-        bail!("step `rehearsal` failed ({status})");
-    }
-    fs::write(&results.summary, summary)
-        .with_context(|| format!("cannot write {}", results.summary.display()))
 }

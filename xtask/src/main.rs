@@ -15,7 +15,6 @@ mod mirror;
 mod packages;
 mod picture;
 mod platform;
-mod screencast;
 mod smoke;
 mod soak;
 mod step;
@@ -65,8 +64,6 @@ enum Command {
     /// Train the adapter that everybody starts from on what many authors wrote, and score it on
     /// what others wrote (two hours on two cores)
     TrainStart(train_start::Arguments),
-    /// Turn the last demo into docs/demo.svg and docs/demo.txt
-    Screencast,
     /// Record the moving pictures of VS Code: a real editor, the real server, the default model
     /// (two minutes each after the build, on a machine that does nothing else)
     Picture(picture::Arguments),
@@ -103,7 +100,6 @@ fn run(command: Command) -> Result<()> {
         Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
         Command::GpuBundle(arguments) => gpu_bundle::run(&workspace, &arguments),
         Command::TrainStart(arguments) => train_start::run(&workspace, &arguments),
-        Command::Screencast => screencast::run(&workspace),
         Command::Picture(arguments) => picture::run(&workspace, &arguments),
     }
 }
