@@ -21,7 +21,6 @@ mod step;
 mod suite;
 mod supply;
 mod team;
-mod train_start;
 mod versions;
 mod workflows;
 mod workspace;
@@ -61,9 +60,6 @@ enum Command {
     Smoke(smoke::Arguments),
     /// Make a bundle that measures Hone on a machine with an NVIDIA GPU and without Rust
     GpuBundle(gpu_bundle::Arguments),
-    /// Train the adapter that everybody starts from on what many authors wrote, and score it on
-    /// what others wrote (two hours on two cores)
-    TrainStart(train_start::Arguments),
     /// Record the moving pictures of VS Code: a real editor, the real server, the default model
     /// (two minutes each after the build, on a machine that does nothing else)
     Picture(picture::Arguments),
@@ -99,7 +95,6 @@ fn run(command: Command) -> Result<()> {
         Command::Dist(arguments) => dist::run(&workspace, &arguments),
         Command::Smoke(arguments) => smoke::run(&workspace, &arguments),
         Command::GpuBundle(arguments) => gpu_bundle::run(&workspace, &arguments),
-        Command::TrainStart(arguments) => train_start::run(&workspace, &arguments),
         Command::Picture(arguments) => picture::run(&workspace, &arguments),
     }
 }

@@ -1,6 +1,5 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
-mod accept;
 mod beside;
 mod index;
 mod learn;
@@ -9,7 +8,6 @@ mod peer;
 mod quality;
 mod serve;
 mod start;
-mod sweep;
 
 use crate::mirror;
 use crate::packages;
@@ -39,11 +37,6 @@ pub enum Command {
     /// Both sides serve the same model with the same window, and get every request
     /// in turns. Without `--peer`, Hone is measured alone.
     Serve(serve::Arguments),
-    /// The next offer after an accepted one, and after the line break behind it
-    ///
-    /// Somebody types four files of this repository, reads each offer and accepts those
-    /// that are right: once as installed, and once with nothing computed meanwhile.
-    Accept(accept::Arguments),
     /// The time that the server itself needs for a key, with fifty editors at once
     ///
     /// The connections and the event log are real; the engine answers at once, without
@@ -67,12 +60,6 @@ pub enum Command {
     /// text begins with: with the default settings, and with one setting changed at a
     /// time.
     Quality(quality::Arguments),
-    /// The learner's settings, one changed at a time, over the same commits
-    ///
-    /// Rehearses on the repositories once for each value. That takes hours: about five
-    /// minutes for 200 places of each repository. After an interruption, the same
-    /// command goes on.
-    Sweep(sweep::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -80,12 +67,10 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Learn(arguments) => learn::run(workspace, arguments),
         Command::Beside(arguments) => beside::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
-        Command::Accept(arguments) => accept::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Start(arguments) => start::run(workspace, arguments),
         Command::Index(arguments) => index::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
-        Command::Sweep(arguments) => sweep::run(workspace, arguments),
     }
 }
 
