@@ -6,7 +6,6 @@
 
 pub mod adapter;
 pub mod architecture;
-pub mod delta;
 pub mod disk_cache;
 pub mod experts;
 pub mod file;

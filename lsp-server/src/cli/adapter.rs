@@ -1,7 +1,5 @@
 //! `hone adapter`: what was learned, and which of it serves.
 
-mod diff;
-
 use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
@@ -86,18 +84,6 @@ pub enum AdapterCommand {
         /// A folder with adapter_config.json and adapter_model.safetensors, or a GGUF file
         path: PathBuf,
     },
-    /// Tell how two adapters differ, map by map, and how small a delta holds that
-    Diff {
-        /// A version from `hone adapter list`
-        #[arg(value_parser = version)]
-        from: AdapterVersion,
-        /// Another one
-        #[arg(value_parser = version)]
-        to: AdapterVersion,
-        /// Print a JSON object
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -140,10 +126,6 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
         AdapterCommand::Import { path } => {
             let base = Store::new(home.models()).verified(manifest)?;
             import(home, config, &path, &base, &base_sha256).await
-        }
-        AdapterCommand::Diff { from, to, json } => {
-            let read = |version| read(&registry, version, &base_sha256);
-            diff::print(&read(from)?, &read(to)?, json)
         }
     }
 }
