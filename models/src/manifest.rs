@@ -208,20 +208,6 @@ impl Manifest {
         Manifest { bytes, sha256, default: false, ..self.clone() }
     }
 
-    /// The manifest of a file that was made from this model's file on this machine, such as
-    /// one of another quantisation. It has no source.
-    pub fn variant(&self, suffix: &str, notice: String) -> Manifest {
-        let stem = self.file.strip_suffix(".gguf").unwrap_or(&self.file);
-        Manifest {
-            name: format!("{}-{suffix}", self.name),
-            file: format!("{stem}.{suffix}.gguf"),
-            notice: Some(notice),
-            default: false,
-            sources: vec![],
-            ..self.clone()
-        }
-    }
-
     /// Writes it beside the models, where the next [`Catalogue::load`] finds it.
     ///
     /// # Errors
@@ -372,23 +358,6 @@ mod tests {
         let error = refused(&MINE.replace("prefix-only", "starcoder"));
         let start = r#"mine.toml:4: unknown FIM template "starcoder"; known: qwen2.5-coder, "#;
         assert!(error.starts_with(start) && error.ends_with(", prefix-only"), "{error}");
-    }
-
-    #[test]
-    fn a_variant_is_found_beside_the_models_and_has_no_source() {
-        let dir = tempfile::tempdir().unwrap();
-        let catalogue = Catalogue::load(dir.path()).unwrap();
-        let original = catalogue.default_model();
-        let mut variant = original.variant("q4_0", "rounded".into());
-        (variant.bytes, variant.sha256) = (7, "a".repeat(64));
-        variant.write(dir.path()).unwrap();
-        let catalogue = Catalogue::load(dir.path()).unwrap();
-        let found = catalogue.get("qwen2.5-coder-0.5b-q4_0").unwrap();
-        assert_eq!(found.file, "qwen2.5-coder-0.5b-instruct-q4_k_m.q4_0.gguf");
-        assert_eq!((found.bytes, &found.sha256), (7, &"a".repeat(64)));
-        assert_eq!(found.template, original.template);
-        assert!(found.sources.is_empty() && !found.default);
-        assert_eq!(catalogue.default_model().name, original.name);
     }
 
     #[test]

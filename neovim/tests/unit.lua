@@ -93,7 +93,6 @@ return {
         ['learn --history=a'] = 'hone learn --history=a',
         ['model pull x'] = 'hone model pull x',
         ['model add ~/a.gguf'] = 'hone model add ' .. home .. '/a.gguf',
-        ['model quantize x'] = 'hone model quantize x',
       }
       for words, command in pairs(expected) do
         check.equal({ 'terminal', command }, ran(words), words)

@@ -109,29 +109,6 @@ pub fn load_vocabulary(path: &Path) -> Result<Arc<LlamaModel>, String> {
         .map_err(|error| format!("{}: llama.cpp cannot load it: {error}", path.display()))
 }
 
-/// Writes a copy of a model file with its matrices in Q4_0. llama.cpp lays this format out for the
-/// widest instructions of the CPU when it loads the file.
-pub fn quantize_q4_0(from: &Path, to: &Path, threads: usize) -> Result<(), String> {
-    backend()?;
-    let text = |path: &Path| {
-        let text = path.to_str().ok_or_else(|| format!("{}: not UTF-8", path.display()))?;
-        CString::new(text).map_err(|error| error.to_string())
-    };
-    let (input, output) = (text(from)?, text(to)?);
-    // SAFETY: both paths outlive the call, and the defaults hold no pointers but null.
-    let code = unsafe {
-        let mut params = sys::llama_model_quantize_default_params();
-        params.ftype = sys::LLAMA_FTYPE_MOSTLY_Q4_0;
-        params.nthread = threads as i32;
-        params.allow_requantize = true;
-        sys::llama_model_quantize(input.as_ptr(), output.as_ptr(), &params)
-    };
-    match code {
-        0 => Ok(()),
-        code => Err(format!("{}: llama.cpp cannot quantize it (code {code})", from.display())),
-    }
-}
-
 /// The GPU with the most free memory that this build supports, if there is one.
 pub fn free_gpu() -> Result<Option<Gpu>, String> {
     backend()?;

@@ -20,7 +20,7 @@ mod threads;
 pub mod unloading;
 pub mod worker;
 
-pub use ffi::{free_gpu, leave, quantize_q4_0};
+pub use ffi::{free_gpu, leave};
 pub use gpu_layers::Gpu;
 
 use completion::prompt::FimPrompt;

@@ -1,4 +1,4 @@
-//! `hone model`: list, pull, add, quantize, use, path.
+//! `hone model`: list, pull, add, use, path.
 
 mod add;
 mod expected;
@@ -8,18 +8,15 @@ use crate::cli::config;
 use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::paths::Paths;
-use anyhow::{Error, Result};
+use anyhow::Result;
 use clap::Subcommand;
 use comfy_table::{Table, presets};
-use engine::quantize_q4_0;
-use indicatif::ProgressBar;
 use model_fetch::hub;
 use model_fetch::progress::{JsonProgress, PullProgress, TerminalProgress};
 use models::architecture;
 use models::manifest::{Catalogue, Manifest};
 use models::store::{ModelStatus, Store};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// How long a line may take with a model that editors show first to those who choose one.
 const SUGGESTED_LINE_MS: u64 = 2000;
@@ -53,16 +50,6 @@ pub enum ModelCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Make a variant of a model that a CPU reads faster: NAME-q4_0
-    ///
-    /// All its matrices become Q4_0, which the CPU's widest instructions multiply
-    /// directly: prompts are read about twice as fast, tokens come a third faster.
-    /// The rounding costs a little of what the model knows. What was learned for one
-    /// variant serves that one only.
-    Quantize {
-        /// A name from `hone model list`; the configured model if left out
-        name: Option<String>,
-    },
     /// Serve this model from the next start of the daemon on
     Use {
         /// A name from `hone model list`
@@ -92,7 +79,6 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
         ModelCommand::List { json: false } => list(&store, catalogue, configured.model_name()),
         ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
         ModelCommand::Add { file, json } => add(&store, catalogue, &file, json),
-        ModelCommand::Quantize { name } => quantize(&store, named(name)?),
         ModelCommand::Use { name } => {
             let manifest = catalogue.get(&name)?;
             config::change(home, config::MODEL_NAME, Some(&name.as_str().into())).await?;
@@ -136,33 +122,6 @@ fn add(store: &Store, catalogue: &Catalogue, file: &Path, json: bool) -> Result<
         return say!("{}", serde_json::json!({ "name": manifest.name, "path": path }));
     }
     say!("{}; `hone model use {}` serves it", path.display(), manifest.name)
-}
-
-fn quantize(store: &Store, manifest: &Manifest) -> Result<()> {
-    let from = store.verified(manifest)?;
-    let notice = format!("{} with its matrices rounded to Q4_0 on this machine", manifest.name);
-    let mut variant = manifest.variant("q4_0", notice);
-    let to = store.path(&variant);
-    let unfinished = models::file::beside(&to, ".part");
-    let spinner = ProgressBar::new_spinner().with_message(format!("quantizing {}", manifest.name));
-    spinner.enable_steady_tick(Duration::from_millis(100));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let written = quantize_q4_0(&from, &unfinished, threads).map_err(Error::msg);
-    let written = written.and_then(|()| {
-        variant.bytes = std::fs::metadata(&unfinished)?.len();
-        variant.sha256 = models::file::sha256(&unfinished)?;
-        models::file::publish(&unfinished, &to)?;
-        Ok(())
-    });
-    spinner.finish_and_clear();
-    if let Err(error) = written {
-        // What was written of it is of no use, and the error says more.
-        let _ = std::fs::remove_file(&unfinished);
-        return Err(error.context(format!("{}: not written", to.display())));
-    }
-    variant.write(store.dir())?;
-    say!("{}; `hone model use {}` serves it", to.display(), variant.name)?;
-    Ok(())
 }
 
 fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {

@@ -23,7 +23,7 @@ local PASSED_ON = {
 --- Commands that take long, such as a download.
 local LONG = {
   learn = { '--history' },
-  model = { 'add', 'pull', 'quantize' },
+  model = { 'add', 'pull' },
 }
 
 --- Does to an argument what a shell would do: `~/` begins at the home folder. `%` alone is this

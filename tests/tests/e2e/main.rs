@@ -31,7 +31,6 @@ mod next_edit;
 mod parity;
 mod pause;
 mod protocol;
-mod quantize;
 mod rehearse;
 mod rehearse_next_edits;
 mod report;

@@ -135,9 +135,7 @@ impl Times {
             ),
         };
         if half > SLOW_MS {
-            let fix = "`hone model quantize` makes a faster variant; `hone model list` names \
-                       smaller models";
-            return Check::note(NAME, found, fix);
+            return Check::note(NAME, found, "`hone model list` names smaller models");
         }
         Check::good(NAME, found)
     }
