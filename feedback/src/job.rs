@@ -35,8 +35,6 @@ pub struct Job {
     pub seed: u64,
     pub hyper: Hyper,
     pub episodes: Vec<Episode>,
-    /// Episodes that an earlier update has learned from, to learn from again.
-    pub replay: Vec<Episode>,
     /// How much memory the learner may use. 0 means as much as there is.
     pub memory_limit_mb: u64,
 }
@@ -88,9 +86,6 @@ pub struct Hyper {
     /// LoRA alpha, likewise; the update is scaled by alpha / rank.
     #[schemars(extend("exclusiveMinimum" = 0, "x-new-adapter" = true))]
     pub lora_alpha: f32,
-    /// What is trained of an adapter that starts from the base, likewise.
-    #[schemars(extend("x-new-adapter" = true))]
-    pub lora_form: LoraForm,
     /// Adam's step size after the warm-up.
     #[schemars(range(min = 0.0))]
     pub learning_rate: f32,
@@ -106,9 +101,6 @@ pub struct Hyper {
     /// Adam adds this to the root that it divides by.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub adam_epsilon: f32,
-    /// Each step shrinks every weight by this share, times the learning rate.
-    #[schemars(range(min = 0.0))]
-    pub weight_decay: f32,
     /// The gradient is clipped to this global L2 norm.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_grad_norm: f32,
@@ -130,8 +122,6 @@ pub struct Hyper {
     pub clip_high: f32,
     /// V: the reward at which showing an offer and showing nothing are worth the same.
     pub baseline: f32,
-    /// What a reward is compared with.
-    pub advantage: Advantage,
     /// Weight of the KL(π‖base) penalty.
     #[schemars(range(min = 0.0))]
     pub kl_coefficient: f32,
@@ -152,36 +142,6 @@ pub struct Hyper {
     /// typed in place of an offer, or where nothing was offered. 0 switches it off.
     #[schemars(range(min = 0.0))]
     pub demonstration_coefficient: f32,
-    /// Each demonstration weighs as much as this power of its probability as a whole line.
-    /// With 0 all weigh the same. With 1 those weigh most that are likeliest to be offered
-    /// and right, which raises the expected number of right lines.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub demonstration_exponent: f32,
-}
-
-/// Which numbers of an adapter are trained.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LoraForm {
-    /// A and B of every map (LoRA, arXiv:2106.09685).
-    #[default]
-    Full,
-    /// A square C of 16 × 16 numbers between fixed B and A (LoRA-XS, arXiv:2405.17604). It is the
-    /// form of what a team shares and of what is learned from a history. `lora_rank` and
-    /// `lora_alpha` have no effect on it.
-    Square,
-}
-
-/// What a reward is compared with to give an advantage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Advantage {
-    /// r − V. A prompt has one sample, as in daily use.
-    #[default]
-    Baseline,
-    /// (r − mean) / (standard deviation) over the samples of one prompt (GRPO,
-    /// arXiv:2402.03300). Only a simulated developer judges several samples of a prompt.
-    Group,
 }
 
 impl Default for Hyper {
@@ -189,13 +149,11 @@ impl Default for Hyper {
         Hyper {
             lora_rank: 16,
             lora_alpha: 32.0,
-            lora_form: LoraForm::Full,
             learning_rate: 1e-4,
             warmup_steps: 4,
             adam_beta1: 0.9,
             adam_beta2: 0.95,
             adam_epsilon: 1e-8,
-            weight_decay: 0.0,
             max_grad_norm: 1.0,
             max_update_ratio: 0.1,
             epochs: 2,
@@ -203,14 +161,12 @@ impl Default for Hyper {
             clip_low: 0.2,
             clip_high: 0.28,
             baseline: VALUE,
-            advantage: Advantage::Baseline,
             kl_coefficient: 0.02,
             max_importance_weight: 2.0,
             max_staleness: 4,
             target_kl: 0.1,
             policy_coefficient: 1.0,
             demonstration_coefficient: 1.0,
-            demonstration_exponent: 0.0,
         }
     }
 }
@@ -281,8 +237,6 @@ pub struct UpdateReport {
     /// but do alone. They wait for the next update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OfferId>,
-    /// How many of `episodes_used` were replayed from earlier updates.
-    pub episodes_replayed: usize,
     /// Texts that the user typed in place of an offer, or where nothing was offered.
     pub demonstrations: usize,
     pub tokens_trained: usize,

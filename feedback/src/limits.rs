@@ -14,12 +14,8 @@ pub const KNOWN_OFFERS_MAX: usize = 4096;
 /// Labelled episodes that wait for an update. When there are more, the oldest give way.
 pub const WAITING_EPISODES_MAX: usize = 4096;
 
-/// Episodes that are kept after an update has learned from them, for later updates to
-/// learn from again.
-pub const REPLAY_EPISODES_MAX: usize = 256;
-
-/// Episodes of one job: all that can wait, and all that can be replayed beside them.
-pub const JOB_EPISODES_MAX: usize = WAITING_EPISODES_MAX + REPLAY_EPISODES_MAX;
+/// Episodes that are kept after an update has learned from them, for a contribution to a team.
+pub const LEARNED_EPISODES_MAX: usize = 256;
 
 /// Bytes of the experts that are recorded with a completion, before they are encoded. Those of
 /// Qwen3-Coder-30B-A3B have room for 64 tokens. Of a longer completion the first are recorded.
@@ -61,10 +57,9 @@ const _: () = assert!(MEMORY_LIMIT_MB_MAX < u64::MAX >> 20);
 const _: () = assert!(UNLABELLED_OFFERS_MAX <= KNOWN_OFFERS_MAX);
 // A checkpoint has room for the experts of every episode in it, which base64 makes a third longer.
 const _: () = assert!(
-    (JOB_EPISODES_MAX * CHOSEN_EXPERTS_BYTES_MAX) as u64 * 4 / 3 < CHECKPOINT_BYTES_MAX * 3 / 4
+    ((WAITING_EPISODES_MAX + LEARNED_EPISODES_MAX) * CHOSEN_EXPERTS_BYTES_MAX) as u64 * 4 / 3
+        < CHECKPOINT_BYTES_MAX * 3 / 4
 );
-// A job that replays is mostly about what is new.
-const _: () = assert!(REPLAY_EPISODES_MAX <= WAITING_EPISODES_MAX);
 // A daemon that is ending has time for a last flush before its successor gives up.
 const _: () = assert!(LOG_FLUSH_INTERVAL.as_millis() < LOG_HANDOVER_MAX.as_millis());
 const _: () = assert!(LOG_HANDOVER_POLL.as_millis() < LOG_HANDOVER_MAX.as_millis());

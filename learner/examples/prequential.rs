@@ -17,7 +17,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use feedback::episode::{Episode, Fold};
 use feedback::event::EventKind;
-use feedback::job::{Hyper, LoraForm};
+use feedback::job::Hyper;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use learner::model::known_prompts::KnownPrompts;
@@ -27,11 +27,10 @@ use learner::model::prompt_pass::PromptKv;
 use learner::model::weights::{DOWN, GATE, Shape, UP};
 use learner::ppo;
 use learner::ppo::batch::{Batch, Sample};
-use learner::ppo::trained_part::{self, TrainedPart};
+use learner::ppo::trained_part::TrainedPart;
 use lines::{Scores, interval};
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
-use models::team::frame::Frame;
 use models::vocab::Vocab;
 use scoring::{Base, TokenScores, prompts, score_texts};
 use std::collections::HashSet;
@@ -49,7 +48,7 @@ struct Arguments {
     /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `lab.ppo`, or `replay`, `batch`, `first`, `average`,
+    /// NAME=VALUE,…: settings of `lab.ppo`, or `batch`, `first`, `average`,
     /// `maps`, `samples` and `band`. The adapter changes no layer before `first`, and with
     /// `maps=attention` no map of the feed-forward part. With `average` a running mean of the
     /// weights serves, of which an update keeps this share. Of the samples of `hone lab texts
@@ -77,7 +76,6 @@ struct Arguments {
 struct Variant {
     name: String,
     hyper: Hyper,
-    replay: usize,
     batch: usize,
     first: usize,
     maps: Maps,
@@ -99,7 +97,7 @@ impl FromStr for Variant {
 
     fn from_str(text: &str) -> Result<Variant, String> {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
-        let (mut replay, mut batch, mut first) = (0, 16, 0);
+        let (mut batch, mut first) = (16, 0);
         let (mut average, mut samples, mut band) = (0.0, usize::MAX, 0.0);
         let mut maps = Maps::All;
         for part in text.split(',').filter(|part| !part.is_empty()) {
@@ -107,7 +105,6 @@ impl FromStr for Variant {
             let number = || value.parse().map_err(|_| format!("{value} is not a number"));
             let share = || value.parse().map_err(|_| format!("{value} is not a number"));
             match name {
-                "replay" => replay = number()?,
                 "batch" => batch = number()?,
                 "first" => first = number()?,
                 "average" => average = share()?,
@@ -124,7 +121,7 @@ impl FromStr for Variant {
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
         let name = text.to_owned();
-        Ok(Variant { name, hyper, replay, batch, first, maps, average, samples, band })
+        Ok(Variant { name, hyper, batch, first, maps, average, samples, band })
     }
 }
 
@@ -158,7 +155,6 @@ fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let gguf = Gguf::open(&arguments.model)?;
     let base = Base::open(&gguf)?;
-    let frame = Frame::of(&gguf, &base.sha256)?;
     let mut streams = vec![];
     for home in &arguments.homes {
         let mut episodes = episodes(home, &base.sha256)?;
@@ -180,7 +176,7 @@ fn main() -> anyhow::Result<()> {
             let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
             let mut cache = KnownPrompts::new(Some(cache.map_err(anyhow::Error::msg)?), None);
             let episodes = few_samples(episodes, variant.samples);
-            let texts = run(&base, &frame, &episodes, variant, &mut cache, &|texts| {
+            let texts = run(&base, &episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -257,7 +253,6 @@ fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
 
 fn run(
     base: &Base,
-    frame: &Frame,
     episodes: &[Episode],
     variant: &Variant,
     cache: &mut KnownPrompts,
@@ -266,16 +261,11 @@ fn run(
     let hyper = &variant.hyper;
     let imitating = Hyper { demonstration_coefficient: 1.0, ..hyper.clone() };
     let (shape, rank, alpha) = (&base.model.shape, hyper.lora_rank, hyper.lora_alpha);
-    let (mut lora, mut part) = match hyper.lora_form {
-        LoraForm::Full => {
-            let mut lora = Lora::fresh_above(shape, variant.first, rank, alpha, 1)?;
-            if variant.maps == Maps::Attention {
-                leave_out_feed_forward(&mut lora, shape)?;
-            }
-            (lora, TrainedPart::Full)
-        }
-        LoraForm::Square => trained_part::fresh(frame, shape, hyper, 1)?,
-    };
+    let mut lora = Lora::fresh_above(shape, variant.first, rank, alpha, 1)?;
+    if variant.maps == Maps::Attention {
+        leave_out_feed_forward(&mut lora, shape)?;
+    }
+    let mut part = TrainedPart::Full;
     let mut optimizer = part.optimizer(&lora);
     let mut served = lora.clone();
     let mut texts = vec![];
@@ -283,20 +273,18 @@ fn run(
         // What was drawn is no text that anybody wrote.
         let written: Vec<Episode> =
             fresh.iter().filter(|episode| !is_drawn(episode)).cloned().collect();
-        if let Ok(batch) = Batch::new(&written, &[], &base.inputs(&imitating)) {
+        if let Ok(batch) = Batch::new(&written, &base.inputs(&imitating)) {
             let kv = prompts(base, &batch, Some(cache))?;
             let seen = score(base, &batch, &kv, &served)?;
             scored(&seen);
             texts.extend(seen);
         }
-        let end = index * variant.batch;
-        let replay = &episodes[end.saturating_sub(variant.replay)..end];
         let learned = if variant.band > 0.0 {
             near_misses(fresh, variant.band, &base.vocab)
         } else {
             fresh.to_vec()
         };
-        let Ok(mut batch) = Batch::new(&learned, replay, &base.inputs(hyper)) else { continue };
+        let Ok(mut batch) = Batch::new(&learned, &base.inputs(hyper)) else { continue };
         // Each sample names what was written instead. One demonstration of that is enough.
         let drawn: HashSet<u64> = fresh.iter().filter(|e| is_drawn(e)).map(|e| e.seq).collect();
         batch.samples.retain(|sample| sample.verdict.is_some() || !drawn.contains(&sample.seq));

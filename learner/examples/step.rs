@@ -4,7 +4,7 @@
 //! each line on stdin with a line on stdout:
 //!
 //!   prompt         runs the prompt pass; {"s": seconds}
-//!   step           runs forward, backward and AdamW on the completion; {"s": seconds}
+//!   step           runs forward, backward and Adam on the completion; {"s": seconds}
 //!   check FOLDER   writes files into a folder, which the peer compares with its own: an
 //!                  adapter (also as `hone adapter export` does), the log-probs of the
 //!                  completion under it, and their gradient; {"s": seconds}
@@ -22,7 +22,7 @@ use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::weights::Shape;
 use learner::model::{Tail, TailBatch};
-use learner::ppo::adamw::{AdamW, GradientSum};
+use learner::ppo::adam::{Adam, GradientSum};
 use learner::ppo::trained_part::TrainedPart;
 use models::gguf::Gguf;
 use rand::rngs::StdRng;
@@ -90,7 +90,7 @@ fn main() -> anyhow::Result<()> {
     let past = if arguments.mode == Mode::Everywhere { 0 } else { learned - 1 };
     let hyper = Hyper { lora_rank: arguments.rank, ..Hyper::default() };
     let mut lora = Lora::fresh(&model.shape, hyper.lora_rank, hyper.lora_alpha, 1)?;
-    let mut optimizer = AdamW::new(&lora);
+    let mut optimizer = Adam::new(&lora);
 
     let threads = Threads::fixed(rayon::current_num_threads());
     let pass = || PromptKv::compute(&model, &[&tokens[..past]], None, &threads, |_| Ok(()));

@@ -25,10 +25,10 @@ use feedback::job::Hyper;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::ppo;
-use learner::ppo::adamw::AdamW;
+use learner::ppo::adam::Adam;
 use learner::ppo::batch::Batch;
 use learner::ppo::square::Square;
-use learner::ppo::trained_part::{self, TrainedPart};
+use learner::ppo::trained_part::TrainedPart;
 use lines::{Scores, episodes, gain, interval};
 use models::gguf::Gguf;
 use models::team::compose::compose;
@@ -197,7 +197,7 @@ impl Team<'_> {
     }
 
     fn texts(&self, episodes: &[Episode]) -> anyhow::Result<Texts> {
-        let batch = Batch::new(episodes, &[], &self.base.inputs(&self.hyper))?;
+        let batch = Batch::new(episodes, &self.base.inputs(&self.hyper))?;
         let kv = prompts(self.base, &batch, None)?;
         Ok(Texts { batch, kv })
     }
@@ -212,7 +212,7 @@ impl Team<'_> {
         &self,
         texts: &Texts,
         lora: Lora,
-        (part, optimizer): (TrainedPart, AdamW),
+        (part, optimizer): (TrainedPart, Adam),
         fresh: bool,
     ) -> anyhow::Result<ppo::UpdateResult> {
         let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed: self.seed };
@@ -292,7 +292,8 @@ impl Team<'_> {
     /// What somebody learns for themselves, beside the shared part if there is one.
     fn learn_privately(&self, shared: Option<&Core>, past: &[Texts]) -> anyhow::Result<Lora> {
         let shape = &self.base.model.shape;
-        let (mut lora, _) = trained_part::fresh(&self.frame, shape, &self.hyper, self.seed)?;
+        let Hyper { lora_rank, lora_alpha, .. } = self.hyper;
+        let mut lora = Lora::fresh(shape, lora_rank, lora_alpha, self.seed)?;
         if let Some(core) = shared {
             lora = self.lora(core)?.with_private_part(lora)?;
         }

@@ -1,8 +1,8 @@
 //! The limits of the learner, and how they relate to each other. Tile sizes of the
 //! kernels are not limits and stay beside the loops that they are measured for.
 
-/// Episodes of a job: all that may wait in the daemon, and all that may be replayed.
-pub const EPISODES_MAX: usize = feedback::limits::JOB_EPISODES_MAX;
+/// Episodes of a job: all that may wait in the daemon.
+pub const EPISODES_MAX: usize = feedback::limits::WAITING_EPISODES_MAX;
 
 /// Tokens of a prompt.
 pub const PROMPT_TOKENS_MAX: usize = 4096;

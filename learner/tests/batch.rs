@@ -6,7 +6,7 @@ use common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, writ
 use feedback::episode::Episode;
 use feedback::event::{Copied, CopySource, Outcome, Sampling, StopReason, TokenRecord};
 use feedback::experts::{ChosenExperts, ExpertLayout};
-use feedback::job::{Advantage, Hyper};
+use feedback::job::Hyper;
 use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample, offers_left};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -18,10 +18,10 @@ const EXPERTS: ExpertLayout = ExpertLayout { experts: 8, used: 2, layers: 2 };
 
 /// The batch of `episodes` for a job whose parent is version 5.
 fn batch(episodes: &[Episode]) -> Batch {
-    try_batch(episodes, &[], &Hyper::default()).unwrap()
+    try_batch(episodes, &Hyper::default()).unwrap()
 }
 
-fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<Batch, BatchError> {
+fn try_batch(episodes: &[Episode], hyper: &Hyper) -> Result<Batch, BatchError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("base.gguf");
     write_gguf(&path, "qwen2", 1);
@@ -34,7 +34,7 @@ fn try_batch(episodes: &[Episode], replay: &[Episode], hyper: &Hyper) -> Result<
         parent: 5,
         hyper,
     };
-    Batch::new(episodes, replay, &inputs)
+    Batch::new(episodes, &inputs)
 }
 
 /// An accepted episode, served by version 5. The tokens 0, 1, 2 … are "a", "b", "c" ….
@@ -68,15 +68,8 @@ fn what_cannot_be_learned_from_is_dropped_and_counted() {
     let batch = batch(&episodes);
     let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
     assert_eq!(seqs, [0, 6], "version 1 is four versions away, which is the limit");
-    let expected = Dropped {
-        unlabelled: 2,
-        stale: 2,
-        other_base: 1,
-        empty: 2,
-        copied: 0,
-        equal_groups: 0,
-        memory: 0,
-    };
+    let expected =
+        Dropped { unlabelled: 2, stale: 2, other_base: 1, empty: 2, copied: 0, memory: 0 };
     assert_eq!(batch.dropped, expected);
     assert_eq!(batch.dropped.total(), 7);
 }
@@ -133,7 +126,7 @@ fn a_sample_has_the_experts_of_the_rows_that_were_served() {
     typed.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     typed.replacement = Some(vec![0, 3, 4]);
     let hyper = Hyper { demonstration_coefficient: 1.0, ..Hyper::default() };
-    let batch = try_batch(&[typed], &[], &hyper).unwrap();
+    let batch = try_batch(&[typed], &hyper).unwrap();
     let demonstration = batch.samples.iter().find(|sample| sample.verdict.is_none()).unwrap();
     assert_eq!(demonstration.tail, [MIDDLE, 0, 3]);
     assert_eq!(first_experts(demonstration), [0, 1]);
@@ -144,7 +137,7 @@ fn experts_of_another_model_are_refused() {
     let mut other = accepted(7, &[0, 1]);
     let layout = ExpertLayout { layers: 3, ..EXPERTS };
     other.completion.experts = ChosenExperts::new(layout, &layout.unknown(2));
-    let error = try_batch(&[other], &[], &Hyper::default()).unwrap_err().to_string();
+    let error = try_batch(&[other], &Hyper::default()).unwrap_err().to_string();
     let expected =
         "episode 7: it has 2 of 8 experts in 3 layers, and the model 2 of 8 in 2; drop it";
     assert!(error.starts_with(expected), "{error}");
@@ -152,7 +145,7 @@ fn experts_of_another_model_are_refused() {
     let mut choices = EXPERTS.unknown(1);
     EXPERTS.put(&mut choices, 0, 1, &[5, 5]);
     twice.completion.experts = ChosenExperts::new(EXPERTS, &choices);
-    let error = try_batch(&[twice], &[], &Hyper::default()).unwrap_err().to_string();
+    let error = try_batch(&[twice], &Hyper::default()).unwrap_err().to_string();
     assert!(error.contains("episode 8: it has the same expert twice in layer 1"), "{error}");
 }
 
@@ -223,21 +216,20 @@ fn samples_are_ordered_by_document_then_time() {
 /// Where the prompts of all do not fit into memory, what an update leaves out waits for the next
 /// one. A prompt that is too long for any update would wait for ever.
 #[test]
-fn new_and_old_labels_come_first_and_those_that_are_left_wait() {
+fn old_labels_come_first_and_those_that_are_left_wait() {
     let mut episodes: Vec<Episode> = [4, 2, 8, 6].map(|seq| accepted(seq, &[0])).into();
     episodes[0].completion.path = "src/main.rs".into();
     episodes[1].outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
     episodes[1].replacement = Some(vec![4]);
-    let replay = [accepted(1, &[0])];
-    let mut batch = try_batch(&episodes, &replay, &Hyper::default()).unwrap();
+    let mut batch = batch(&episodes);
     let seqs = |samples: &[Sample]| samples.iter().map(|s| s.seq).collect::<Vec<_>>();
-    assert_eq!(seqs(&batch.samples), [1, 2, 2, 6, 8, 4], "the order in which they are computed");
-    assert_eq!(batch.by_urgency(), [1, 2, 5, 3, 4, 0]);
+    assert_eq!(seqs(&batch.samples), [2, 2, 6, 8, 4], "the order in which they are computed");
+    assert_eq!(batch.by_urgency(), [0, 1, 4, 2, 3]);
 
-    let left = batch.keep(&[false, true, true, false, false, true]);
-    assert_eq!((seqs(&batch.samples), seqs(&left)), (vec![2, 2, 4], vec![1, 6, 8]));
-    assert_eq!(batch.dropped.memory, 3);
-    let too_long = left[1].prompt.clone();
+    let left = batch.keep(&[true, true, false, false, true]);
+    assert_eq!((seqs(&batch.samples), seqs(&left)), (vec![2, 2, 4], vec![6, 8]));
+    assert_eq!(batch.dropped.memory, 2);
+    let too_long = left[0].prompt.clone();
     let fits_alone = |prompt: &[u32]| prompt != too_long;
     assert_eq!(offers_left(&left, &episodes, fits_alone), ["offer-8"]);
     assert_eq!(offers_left(&left, &episodes, |_| true), ["offer-8", "offer-6"]);
@@ -262,7 +254,7 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     let mut accepted_offer = accepted(1, &[0, 1]);
     accepted_offer.replacement = Some(vec![4]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
-    let batch = try_batch(&[rejected.clone(), accepted_offer], &[], &wanted).unwrap();
+    let batch = try_batch(&[rejected.clone(), accepted_offer], &wanted).unwrap();
     let demonstrations: Vec<&Sample> =
         batch.samples.iter().filter(|sample| sample.verdict.is_none()).collect();
     assert_eq!(demonstrations.len(), 1, "an accepted offer needs no demonstration");
@@ -273,12 +265,12 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     assert_eq!((batch.judged().count(), batch.tokens()), (2, 4));
 
     let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
-    let none = try_batch(&[rejected.clone()], &[], &unwanted).unwrap();
+    let none = try_batch(&[rejected.clone()], &unwanted).unwrap();
     assert_eq!(none.samples.len(), 1, "there is no demonstration loss");
     // Healing must reproduce "a". The policy could not have drawn a demonstration that
     // begins with something else.
     rejected.completion.healing = "a".into();
-    let unhealed = try_batch(&[rejected], &[], &wanted).unwrap();
+    let unhealed = try_batch(&[rejected], &wanted).unwrap();
     assert_eq!(unhealed.samples.len(), 1);
 }
 
@@ -305,7 +297,7 @@ fn a_copied_offer_is_imitated_and_never_judged() {
     rejected.replacement = Some(vec![4, 5]);
     assert_eq!(tokens(&batch(&[rejected])), [4, 5], "typed instead");
     let dropped = |episode: Episode, hyper: &Hyper| {
-        let Err(BatchError::Nothing { dropped, .. }) = try_batch(&[episode], &[], hyper) else {
+        let Err(BatchError::Nothing { dropped, .. }) = try_batch(&[episode], hyper) else {
             panic!("nothing is left to learn from")
         };
         dropped.copied
@@ -329,7 +321,7 @@ fn the_line_that_was_typed_ends_the_same_before_an_empty_line() {
     let typed = batch.samples.iter().find(|sample| sample.verdict.is_none()).unwrap();
     let equivalents: Vec<&[u32]> =
         typed.targets.iter().map(|target| &*target.equivalents).collect();
-    assert_eq!(equivalents, [&[][..], &[], &[CLOSED_BEFORE_AN_EMPTY_LINE]]);
+    assert_eq!(equivalents, [&[][..], &[CLOSED_BEFORE_AN_EMPTY_LINE]]);
     let (judged, _) = batch.judged().next().unwrap();
     assert!(
         judged.targets.iter().all(|target| target.equivalents.is_empty()),
@@ -344,7 +336,7 @@ fn a_reject_is_credited_to_the_first_token_that_differs() {
         let mut rejected = accepted(0, said);
         rejected.outcome.as_mut().unwrap().0 = Outcome::RejectedEsc;
         rejected.replacement = (!typed.is_empty()).then(|| typed.to_vec());
-        let batch = try_batch(&[rejected], &[], &Hyper::default()).unwrap();
+        let batch = try_batch(&[rejected], &Hyper::default()).unwrap();
         let (sample, verdict) = batch.judged().next().unwrap();
         assert_eq!(verdict.offered, said.len());
         assert_eq!(sample.targets.len(), verdict.credited.len());
@@ -380,65 +372,11 @@ fn what_was_typed_where_nothing_was_offered_is_a_demonstration_of_its_own() {
     no_offer.completion.adapter = 40;
     no_offer.replacement = Some(vec![4, 5]);
     let wanted = Hyper { demonstration_coefficient: 0.5, ..Hyper::default() };
-    let batch = try_batch(&[no_offer.clone(), accepted(1, &[0, 1])], &[], &wanted).unwrap();
+    let batch = try_batch(&[no_offer.clone(), accepted(1, &[0, 1])], &wanted).unwrap();
     let seen: Vec<_> = batch.samples.iter().map(|s| (s.seq, s.verdict.is_some())).collect();
     assert_eq!(seen, [(0, false), (1, true)], "it does not matter which adapter offered nothing");
     assert_eq!(batch.dropped.total(), 0);
     let unwanted = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
-    assert!(try_batch(&[no_offer.clone()], &[], &unwanted).is_err());
-    assert_eq!(try_batch(&[no_offer.clone()], &[], &wanted).unwrap().samples.len(), 1);
-    let grouped = Hyper { advantage: Advantage::Group, ..wanted };
-    let among_groups = try_batch(&[no_offer], &[], &grouped).unwrap();
-    let samples = among_groups.samples;
-    assert!(samples.iter().all(|sample| sample.verdict.is_none()), "it is in no group");
-    assert!(samples[0].in_demonstration_loss, "it is imitated all the same");
-}
-
-#[test]
-fn a_replayed_episode_is_marked_and_held_to_the_same_rules() {
-    let mut stale = accepted(2, &[0, 1]);
-    stale.completion.adapter = 0;
-    let fresh = [accepted(3, &[0, 1])];
-    let batch = try_batch(&fresh, &[accepted(1, &[2, 3]), stale], &Hyper::default()).unwrap();
-    let replayed: Vec<_> = batch.judged().map(|(s, _)| (s.seq, s.replayed)).collect();
-    assert_eq!(replayed, [(1, true), (3, false)]);
-    assert_eq!(batch.dropped.stale, 1);
-}
-
-/// There are four samples of one prompt, of which one offers nothing and has the reward V; two
-/// samples of a prompt that have the same reward; and one sample that is alone.
-#[test]
-fn groups_compare_the_samples_of_one_prompt() {
-    let of = |seq: u64, prompt: u32, outcome: Outcome| {
-        let mut episode = accepted(seq, &[0, 1]);
-        episode.completion.prompt[3] = prompt;
-        episode.completion.prompt[7] = 0;
-        episode.outcome.as_mut().unwrap().0 = outcome;
-        episode
-    };
-    let mut no_offer = of(3, 1, Outcome::Unseen);
-    no_offer.outcome = None;
-    no_offer.completion.shown = String::new();
-    no_offer.completion.tokens.truncate(1);
-    no_offer.completion.stop = StopReason::StopToken;
-    let episodes = [
-        of(0, 1, Outcome::Accepted),
-        of(1, 1, Outcome::RejectedEsc),
-        of(2, 1, Outcome::RejectedEsc),
-        no_offer,
-        of(4, 2, Outcome::Accepted),
-        of(5, 2, Outcome::Accepted),
-        of(6, 3, Outcome::Accepted),
-    ];
-    let grouped = Hyper { advantage: Advantage::Group, ..Hyper::default() };
-    let batch = try_batch(&episodes, &[], &grouped).unwrap();
-    // The rewards are 1, 0, 0 and V = 0.25. Their mean is 0.3125 and their standard
-    // deviation 0.40984.
-    let expected = [0.6875, -0.3125, -0.3125, -0.0625].map(|off: f32| off / 0.409_84);
-    let advantages: Vec<f32> = batch.judged().map(|(_, verdict)| verdict.advantage).collect();
-    assert_eq!(advantages.len(), 4);
-    assert!(advantages.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4), "{advantages:?}");
-    assert_eq!(batch.dropped.equal_groups, 3);
-    let alone = try_batch(&episodes[6..], &[], &grouped).unwrap_err().to_string();
-    assert!(alone.contains("1 in groups of equal rewards"), "{alone}");
+    assert!(try_batch(&[no_offer.clone()], &unwanted).is_err());
+    assert_eq!(try_batch(&[no_offer.clone()], &wanted).unwrap().samples.len(), 1);
 }

@@ -5,8 +5,8 @@ mod common;
 use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
 use feedback::experts::{ChosenExperts, ExpertLayout};
-use feedback::job::{Advantage, BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};
-use feedback::limits::{JOB_EPISODES_MAX, REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
+use feedback::job::{BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};
+use feedback::limits::WAITING_EPISODES_MAX;
 use learner::job::lines;
 use learner::job::trainer::Trainer;
 use learner::machine::threads::Threads;
@@ -204,43 +204,6 @@ fn with_the_demonstration_loss_alone_accepted_text_becomes_likelier() {
 }
 
 #[test]
-fn the_report_on_typed_texts_leaves_out_replayed_ones() {
-    let fixture = fixture("llama");
-    let mut job = fixture.job("replayed");
-    job.hyper.demonstration_coefficient = 1.0;
-    for episode in &mut job.episodes {
-        episode.outcome = None;
-        episode.replacement = Some(vec![3, 4, 5]);
-    }
-    job.replay = job.episodes.split_off(2);
-    let report = run(&job).unwrap();
-    assert_eq!((report.demonstrations, report.demonstrated.unwrap().tokens), (6, 6));
-}
-
-#[test]
-fn groups_of_one_prompt_are_learned_from() {
-    let fixture = fixture("qwen2");
-    let mut job = fixture.job("groups");
-    job.hyper.advantage = Advantage::Group;
-    job.hyper.epochs = 8;
-    job.hyper.target_kl = 10.0;
-    for episode in &mut job.episodes {
-        episode.completion.prompt = job_prompt();
-    }
-    let report = run(&job).unwrap();
-    let (rewarded, unrewarded) =
-        (report.logprob_rewarded.unwrap(), report.logprob_unrewarded.unwrap());
-    assert!(rewarded.after > rewarded.before + 0.05, "{rewarded:?}");
-    assert!(unrewarded.after < unrewarded.before - 0.05, "{unrewarded:?}");
-    assert!(report.mean_advantage.abs() < 1e-6, "the advantages of a group add up to 0");
-}
-
-/// The prompt that all episodes of a group share.
-fn job_prompt() -> Vec<u32> {
-    vec![37, 34, 0, 28, 38, 29, 30, 1, MIDDLE]
-}
-
-#[test]
 fn a_warm_trainer_gives_the_bytes_of_a_cold_one() {
     let fixture = fixture("llama");
     let mut trainer = Trainer::default();
@@ -399,7 +362,7 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     check("learning_rate must be at least 0", &|job| job.hyper.learning_rate = f32::NAN);
     check("clip_low must be at least 0 and below 1", &|job| job.hyper.clip_low = 1.0);
     check("4353 episodes, the limit is 4352", &|job| {
-        job.episodes = vec![job.episodes[0].clone(); JOB_EPISODES_MAX + 1];
+        job.episodes = vec![job.episodes[0].clone(); WAITING_EPISODES_MAX + 1];
     });
     check("the job names", &|job| {
         job.parent.as_mut().unwrap().sha256 = "0".repeat(64);
@@ -519,16 +482,14 @@ fn the_newline_that_ended_a_shown_line_is_trained() {
     assert_eq!(run(&job).unwrap().tokens_trained, 24);
 }
 
-/// The settings allow 4096 episodes in a batch and 256 replayed ones beside them, but a
-/// job took 4096 in all. With both settings at their maximum every update failed, and its
-/// labels were set aside. A job now takes all that may wait and all that may be replayed.
+/// With the largest batch that the settings allow, every update failed, and its labels were set
+/// aside.
 #[test]
-fn a_job_as_large_as_the_settings_allow_is_taken() {
+fn a_job_as_large_as_the_settings_allow_is_accepted() {
     let fixture = fixture("qwen2");
     let mut job = fixture.job("large");
     job.episodes[0].outcome = None;
-    job.replay = vec![job.episodes[0].clone(); REPLAY_EPISODES_MAX];
     job.episodes = vec![job.episodes[0].clone(); WAITING_EPISODES_MAX];
     let error = run(&job).unwrap_err();
-    assert!(error.contains("no episode to learn from: of 4352, 4352 unlabelled"), "{error}");
+    assert!(error.contains("no episode to learn from: of 4096, 4096 unlabelled"), "{error}");
 }

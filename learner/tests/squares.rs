@@ -4,7 +4,7 @@ mod common;
 
 use common::{episode, job, write_gguf};
 use feedback::event::Outcome;
-use feedback::job::{Job, LearnerLine, LoraForm, Parent, UpdateReport};
+use feedback::job::{Job, LearnerLine, Parent, UpdateReport};
 use learner::job::lines;
 use learner::job::trainer::Trainer;
 use learner::model::load::load;
@@ -34,6 +34,13 @@ impl Base {
         Base { folder, sha256, frame }
     }
 
+    /// A job that starts from squares which change nothing yet.
+    fn first_job(&self, name: &str) -> Job {
+        let squares = compose(&self.frame, &Core::zero(&self.frame), None).unwrap();
+        let squares = LoraAdapter { shared_rank: 0, ..squares };
+        self.job(name, Some(self.parent(name, &squares)))
+    }
+
     /// A job that starts from the base if there is no parent.
     fn job(&self, name: &str, parent: Option<Parent>) -> Job {
         let episodes = (0..6).map(|seq| match seq % 2 {
@@ -42,7 +49,6 @@ impl Base {
         });
         let mut job = job(self.folder.path(), &self.sha256, name, episodes.collect());
         job.parent = parent;
-        job.hyper.lora_form = LoraForm::Square;
         job.hyper.epochs = 4;
         job.hyper.target_kl = 10.0;
         job.candidate = 2;
@@ -90,7 +96,7 @@ fn bytes_of(path: &PathBuf) -> usize {
 #[test]
 fn updates_train_the_squares_alone_one_after_the_other() {
     let base = Base::new();
-    let first = base.job("first", None);
+    let first = base.first_job("first");
     let report = run(&first);
     let rewarded = report.logprob_rewarded.unwrap();
     assert!(rewarded.after > rewarded.before + 0.01, "{rewarded:?}");
@@ -114,7 +120,7 @@ fn updates_train_the_squares_alone_one_after_the_other() {
 #[test]
 fn the_state_of_the_optimizer_is_found_again() {
     let base = Base::new();
-    let first = base.job("first", None);
+    let first = base.first_job("first");
     let report = run(&first);
     let with = base.job("with", Some(parent_of(&first, &report)));
     let without = Parent { optimizer: None, ..parent_of(&first, &report) };
@@ -125,12 +131,14 @@ fn the_state_of_the_optimizer_is_found_again() {
 }
 
 #[test]
-fn squares_stand_beside_what_a_team_shares() {
+fn squares_stand_next_to_what_a_team_shares() {
     let base = Base::new();
     let numbers = (0..base.frame.numbers() as i32).map(|i| i * 37 % 401 - 200).collect();
     let core = Core::new(&base.frame, 3, numbers).unwrap();
-    let shared = compose(&base.frame, &core, None).unwrap();
-    let job = base.job("beside", Some(base.parent("shared", &shared)));
+    let history = compose(&base.frame, &Core::zero(&base.frame), None).unwrap();
+    let history = LoraAdapter { shared_rank: 0, ..history };
+    let both = compose(&base.frame, &core, Some(&history)).unwrap();
+    let job = base.job("both", Some(base.parent("both", &both)));
     run(&job);
     let learned = read(&job.adapter_out);
     assert_eq!((learned.rank, learned.shared_rank), (2 * RANK, RANK));
@@ -143,19 +151,14 @@ fn squares_stand_beside_what_a_team_shares() {
     );
 }
 
-/// What a history has taught is an adapter of squares, whatever the setting is.
 #[test]
 fn an_adapter_keeps_the_form_that_it_has() {
     let base = Base::new();
-    let history = compose(&base.frame, &Core::zero(&base.frame), None).unwrap();
-    let history = LoraAdapter { shared_rank: 0, ..history };
-    let mut job = base.job("history", Some(base.parent("history", &history)));
-    job.hyper.lora_form = LoraForm::Full;
-    run(&job);
-    assert!(base.squares(&read(&job.adapter_out)).is_some());
+    let first = base.first_job("history");
+    run(&first);
+    assert!(base.squares(&read(&first.adapter_out)).is_some());
 
-    let mut full = base.job("full", None);
-    full.hyper.lora_form = LoraForm::Full;
+    let full = base.job("full", None);
     let report = run(&full);
     assert_eq!(read(&full.adapter_out).rank, 4);
     let on = base.job("on", Some(parent_of(&full, &report)));
@@ -167,7 +170,7 @@ fn an_adapter_keeps_the_form_that_it_has() {
 #[test]
 fn the_change_of_one_job_stays_within_its_limit() {
     let base = Base::new();
-    let mut job = base.job("limited", None);
+    let mut job = base.first_job("limited");
     job.hyper.max_update_ratio = 1e-3;
     let report = run(&job);
     assert!(report.update_ratio <= 1.001e-3, "{}", report.update_ratio);

@@ -244,8 +244,8 @@ impl Fold {
         inputs.label(event.at_ms, outcome, None)
     }
 
-    /// Notes the share of an accepted text that still stands. An episode that an update
-    /// has learned from already learns it too, for when it is replayed.
+    /// Notes the share of an accepted text that still stands. An episode that an update has
+    /// learned from notes it too, because a team may still learn from it.
     fn keep(&mut self, id: &OfferId, share: f32) {
         if let Some(inputs) = self.known.get_mut(id).and_then(|known| known.label.as_mut()) {
             inputs.kept = Some(share);
@@ -294,13 +294,6 @@ impl Fold {
         }
     }
 
-    /// Episodes that an update has learned from, to learn from again; the freshest first.
-    pub fn replay(&self, limit: usize) -> Vec<Episode> {
-        self.labelled.learned().rev().take(limit).map(|(_, episode)| episode.clone()).collect()
-    }
-}
-
-impl Fold {
     /// The freshest labelled episodes without those of some offers, whether an update has learned
     /// from them or not. They are not taken: an update may learn from them all the same.
     pub fn recent(&self, limit: usize, without: &HashSet<OfferId>) -> Batch {

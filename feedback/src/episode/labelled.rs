@@ -1,8 +1,8 @@
-//! Labelled episodes: those that wait for an update, and those to be replayed.
+//! Labelled episodes: those that wait for an update, and the last that updates have learned from.
 
 use super::Episode;
 use crate::event::OfferId;
-use crate::limits::{REPLAY_EPISODES_MAX, WAITING_EPISODES_MAX};
+use crate::limits::{LEARNED_EPISODES_MAX, WAITING_EPISODES_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -74,7 +74,7 @@ impl Labelled {
     }
 
     fn trim_learned(&mut self) {
-        while self.learned.len() > REPLAY_EPISODES_MAX
+        while self.learned.len() > LEARNED_EPISODES_MAX
             && let Some((at, _)) = self.learned.pop_first()
         {
             self.taken.remove(&at);
@@ -100,7 +100,7 @@ impl Labelled {
         self.to_learn_from(&self.waiting)
     }
 
-    pub fn learned(&self) -> impl DoubleEndedIterator<Item = (u64, &Episode)> {
+    pub fn learned(&self) -> impl Iterator<Item = (u64, &Episode)> {
         self.to_learn_from(&self.learned)
     }
 
@@ -113,7 +113,7 @@ impl Labelled {
     fn to_learn_from<'a>(
         &'a self,
         episodes: &'a BTreeMap<u64, Episode>,
-    ) -> impl DoubleEndedIterator<Item = (u64, &'a Episode)> {
+    ) -> impl Iterator<Item = (u64, &'a Episode)> {
         let numbered = episodes.iter().map(|(at, episode)| (*at, episode));
         numbered.filter(|(at, episode)| {
             let teaches = episode.is_labelled() || episode.is_demonstration();

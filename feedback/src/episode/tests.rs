@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{Decision, Defect, EventKind, KeptCheck, OfferId};
-use crate::limits::{KNOWN_OFFERS_MAX, REPLAY_EPISODES_MAX, UNLABELLED_OFFERS_MAX};
+use crate::limits::{KNOWN_OFFERS_MAX, LEARNED_EPISODES_MAX, UNLABELLED_OFFERS_MAX};
 use crate::testing::{accepted, completion, numbered, offer, outcome, served};
 use std::collections::HashSet;
 
@@ -12,6 +12,11 @@ fn fold(learned_through: Option<u64>, kinds: Vec<EventKind>) -> Fold {
         fold.apply(&event);
     }
     fold
+}
+
+/// The offers of all labelled episodes in memory.
+fn recent(fold: &Fold) -> Vec<OfferId> {
+    fold.recent(usize::MAX, &HashSet::new()).offers()
 }
 
 #[test]
@@ -102,7 +107,7 @@ fn a_demonstration_waits_and_is_no_verdict() {
     assert_eq!(batch.episodes[0].replacement, Some(vec![7]));
     assert_eq!(batch.episodes[0].reward(), None);
     let after = fold(Some(2), events);
-    assert_eq!((after.waiting_demonstrations(), after.replay(9).len()), (0, 1), "learned from");
+    assert_eq!((after.waiting_demonstrations(), recent(&after).len()), (0, 1), "learned from");
 }
 
 #[test]
@@ -145,7 +150,7 @@ fn what_an_update_has_left_out_waits_for_the_next_one_also_after_a_restart() {
     let batch = live.take_batch(9).unwrap();
     assert_eq!(batch.span(), (1, 5));
     live.learned(batch, &["b".into(), "unknown".into()]);
-    assert_eq!((live.waiting(), live.replay(9).len()), (1, 2));
+    assert_eq!((live.waiting(), recent(&live).len()), (1, 3));
 
     // The next daemon folds the log anew, or goes on from what was saved before the update.
     let left_out = || HashSet::from([OfferId::from("b")]);
@@ -163,30 +168,25 @@ fn what_an_update_has_left_out_waits_for_the_next_one_also_after_a_restart() {
     live.return_batch(batch);
     let batch = live.take_batch(9).unwrap();
     live.learned(batch, &[]);
-    assert_eq!((live.waiting(), live.replay(9).len()), (0, 3));
+    assert_eq!((live.waiting(), recent(&live).len()), (0, 3));
     assert!(saved.learned_through(Some(5), HashSet::new()));
     assert!(live == saved, "what another update has learned from waits no more");
 }
 
 #[test]
-fn what_was_learned_from_is_replayed_freshest_first() {
-    let kinds = (0..REPLAY_EPISODES_MAX + 3).flat_map(|i| {
+fn the_freshest_of_what_was_learned_from_is_kept_also_after_a_restart() {
+    let kinds = (0..LEARNED_EPISODES_MAX + 3).flat_map(|i| {
         let id = format!("o{i}");
         [offer(&id, "x"), accepted(&id)]
     });
     let kinds: Vec<EventKind> = kinds.collect();
-    let ids = |episodes: Vec<Episode>| -> Vec<String> {
-        episodes.into_iter().map(|episode| episode.completion.id).collect()
-    };
     let mut live = fold(None, kinds.clone());
-    assert!(live.replay(2).is_empty(), "they wait for their first update");
     let batch = live.take_batch(usize::MAX).unwrap();
     live.learned(batch, &[]);
-    let newest = [REPLAY_EPISODES_MAX + 2, REPLAY_EPISODES_MAX + 1].map(|i| format!("o{i}"));
-    assert_eq!(ids(live.replay(2)), newest);
-    assert_eq!(live.replay(usize::MAX).len(), REPLAY_EPISODES_MAX);
+    let kept: Vec<OfferId> = (3..LEARNED_EPISODES_MAX + 3).map(|i| format!("o{i}")).collect();
+    assert_eq!(recent(&live), kept);
     // The next daemon folds the same log anew.
-    assert_eq!(ids(fold(Some(u64::MAX), kinds).replay(2)), newest);
+    assert_eq!(recent(&fold(Some(u64::MAX), kinds)), kept);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use crate::job::loaded_base::LoadedBase;
 use crate::model::lora::Lora;
-use crate::ppo::adamw::AdamW;
+use crate::ppo::adam::Adam;
 use crate::ppo::square::Square;
-use crate::ppo::trained_part::{self, TrainedPart};
+use crate::ppo::trained_part::TrainedPart;
 use anyhow::{Context, ensure};
-use feedback::job::{Hyper, Job, LoraForm, Train};
+use feedback::job::{Hyper, Job, Train};
 use models::adapter::LoraAdapter;
 use models::file;
 use models::team::core::Core;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// What the update of a job starts from.
 pub(super) struct StartingAdapter {
     pub(super) lora: Lora,
-    pub(super) optimizer: AdamW,
+    pub(super) optimizer: Adam,
     pub(super) part: TrainedPart,
     /// The tokens that switch the adapter on; empty if they are not known yet.
     pub(super) invocation: Vec<u32>,
@@ -26,9 +26,10 @@ impl StartingAdapter {
     /// The parent and its optimizer state, or a fresh adapter.
     pub(super) fn of(job: &Job, base: &LoadedBase) -> anyhow::Result<StartingAdapter> {
         let frame = Frame::of(&base.gguf, &base.sha256)?;
-        let fresh = || trained_part::fresh(&frame, &base.model.shape, &job.hyper, job.seed);
+        let Hyper { lora_rank, lora_alpha, .. } = job.hyper;
+        let fresh = || Lora::fresh(&base.model.shape, lora_rank, lora_alpha, job.seed);
         let Some(parent) = &job.parent else {
-            let (lora, part) = fresh()?;
+            let (lora, part) = (fresh()?, TrainedPart::Full);
             let (optimizer, invocation) = (part.optimizer(&lora), Vec::new());
             return Ok(StartingAdapter { lora, optimizer, part, invocation });
         };
@@ -41,14 +42,14 @@ impl StartingAdapter {
             return Ok(StartingAdapter { lora, optimizer, part, invocation });
         }
         if lora.shared_rank == lora.rank {
-            lora = lora.with_private_part(fresh()?.0)?;
+            lora = lora.with_private_part(fresh()?)?;
         }
         let part = TrainedPart::own(&frame, &lora)?;
         let optimizer = match &parent.optimizer {
             // An adapter can go on learning without its momentum. If an unreadable state
             // were an error, every later job would fail too.
             Some(path) => {
-                AdamW::read(path, &part.lengths(&lora), &parent.sha256).unwrap_or_else(|error| {
+                Adam::read(path, &part.lengths(&lora), &parent.sha256).unwrap_or_else(|error| {
                     eprintln!("hone-learner: {error:#}; Adam starts afresh");
                     part.optimizer(&lora)
                 })
@@ -107,12 +108,7 @@ fn tell_kept_form(path: &Path, own: &Hyper, part: &TrainedPart, hyper: &Hyper) {
     if part.square().is_some() {
         return;
     }
-    if hyper.lora_form == LoraForm::Square {
-        eprintln!(
-            "hone-learner: {path} has A and B trained and goes on so; lab.ppo.lora_form = square \
-             is for the next adapter that starts from the base"
-        );
-    } else if own != hyper {
+    if own != hyper {
         eprintln!(
             "hone-learner: {path} has LoRA rank {} and alpha {} and keeps them; lab.ppo.lora_rank \
              = {} and lora_alpha = {} are for the next adapter that starts from the base",

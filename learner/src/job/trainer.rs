@@ -10,7 +10,7 @@ use crate::model::Transformer;
 use crate::model::known_prompts::KnownPrompts;
 use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
-use crate::ppo::adamw::AdamW;
+use crate::ppo::adam::Adam;
 use crate::ppo::batch::{Batch, BatchInputs, offers_left};
 use crate::ppo::trained_part::TrainedPart;
 use anyhow::{Context, ensure};
@@ -186,7 +186,7 @@ fn read_batch(
         parent: job.parent.as_ref().map_or(0, |parent| parent.version),
         hyper: &job.hyper,
     };
-    let mut batch = Batch::new(&job.episodes, &job.replay, &inputs)?;
+    let mut batch = Batch::new(&job.episodes, &inputs)?;
     let fitting =
         prompt_pass::fitting(&base.model, &prompts_of(&batch), known, &batch.by_urgency());
     let left = batch.keep(&fitting);
@@ -252,7 +252,6 @@ fn report(
         episodes_used: batch.judged().count(),
         episodes_dropped: batch.dropped.total(),
         left_out: Vec::new(),
-        episodes_replayed: batch.judged().filter(|(sample, _)| sample.replayed).count(),
         demonstrations: batch.samples.len() - batch.judged().count(),
         tokens_trained: batch.tokens(),
         steps: update.steps.len() as u32,
@@ -289,7 +288,7 @@ fn gpu_of(_: &Transformer<f32>) -> Option<String> {
 }
 
 /// Writes both files or neither of them. Returns the adapter's SHA-256.
-fn write_files(job: &Job, adapter: &LoraAdapter, optimizer: &AdamW) -> anyhow::Result<String> {
+fn write_files(job: &Job, adapter: &LoraAdapter, optimizer: &Adam) -> anyhow::Result<String> {
     let sha256 = adapter.write(&job.adapter_out)?;
     let state = optimizer.to_bytes(&sha256).and_then(|bytes| {
         file::write_atomic(&job.optimizer_out, &bytes).with_context(|| {
@@ -323,7 +322,7 @@ fn check_job(job: &Job) -> anyhow::Result<()> {
          use daemon and learner of one version",
         job.format
     );
-    let episodes = job.episodes.len() + job.replay.len();
+    let episodes = job.episodes.len();
     ensure!(episodes <= EPISODES_MAX, "{episodes} episodes, the limit is {EPISODES_MAX}");
     ensure!(job.adapter_out != job.optimizer_out, "adapter_out and optimizer_out are one file");
     let is_shared = job.train != Train::Private;

@@ -1,8 +1,7 @@
 //! Turns episodes into the samples that PPO trains on.
 //!
 //! An episode is dropped and counted if it has no label, was served too many versions ago
-//! or by another base model, showed nothing, or belongs to a group whose samples all have
-//! the same reward. All of this happens in normal use.
+//! or by another base model, or showed nothing. All of this happens in normal use.
 //!
 //! An offer that was copied is no sample of the policy, so its verdict is none for PPO. The
 //! demonstration loss learns from it as from what the user typed: the text that was accepted as a
@@ -15,7 +14,7 @@ use crate::model::lm_head::Target;
 use feedback::episode::Episode;
 use feedback::event::{AdapterVersion, Completion, OfferId};
 use feedback::experts::ExpertLayout;
-use feedback::job::{Advantage, Hyper};
+use feedback::job::Hyper;
 use models::vocab::Vocab;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -47,8 +46,6 @@ pub struct Sample {
     /// log-prob. That includes accepted text: with typed text alone the adapter would
     /// learn that whatever the model expects is wrong.
     pub in_demonstration_loss: bool,
-    /// An earlier update has learned from the episode.
-    pub replayed: bool,
 }
 
 /// What the user decided about an offer.
@@ -57,7 +54,7 @@ pub struct Verdict {
     /// Recorded ln π_behaviour of each target, in nats.
     pub behaviour: Vec<f32>,
     pub reward: f32,
-    /// Computed as [`Hyper::advantage`] says.
+    /// The reward less V ([`Hyper::baseline`]).
     pub advantage: f32,
     /// Whether each token gets the advantage. If it is known what the user typed instead of
     /// a rejected offer, only the first token that differs gets it: the tokens before it
@@ -81,15 +78,13 @@ pub struct Dropped {
     pub empty: usize,
     /// The offer was copied, and the policy did not choose its tokens.
     pub copied: usize,
-    /// The episode's group has the same reward throughout, or only this sample.
-    pub equal_groups: usize,
     /// The keys and values of the prompt did not fit into memory beside those of the others.
     pub memory: usize,
 }
 
 impl Dropped {
     pub fn total(&self) -> usize {
-        let of_policy = self.unlabelled + self.stale + self.empty + self.equal_groups;
+        let of_policy = self.unlabelled + self.stale + self.empty;
         of_policy + self.other_base + self.copied + self.memory
     }
 
@@ -118,9 +113,8 @@ pub struct Batch {
 pub enum BatchError {
     #[error(
         "no episode to learn from: of {episodes}, {} unlabelled, {} stale, {} of another base, \
-         {} empty, {} copied, {} in groups of equal rewards",
-        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty, dropped.copied,
-        dropped.equal_groups
+         {} empty, {} copied",
+        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty, dropped.copied
     )]
     Nothing { episodes: usize, dropped: Dropped },
     #[error("episode {seq}: {what}; drop it from the batch")]
@@ -141,40 +135,30 @@ pub struct BatchInputs<'a> {
 }
 
 impl Batch {
-    /// Builds the batch of new `episodes` and of those that an earlier update has learned
-    /// from (`replay`).
+    /// Builds the batch of these episodes.
     ///
     /// # Errors
     /// A record is invalid, or no episode is left to learn from.
-    pub fn new(
-        episodes: &[Episode],
-        replay: &[Episode],
-        inputs: &BatchInputs,
-    ) -> Result<Batch, BatchError> {
-        let fresh = episodes.iter().map(|episode| (episode, false));
-        let mut order: Vec<(&Episode, bool)> =
-            fresh.chain(replay.iter().map(|episode| (episode, true))).collect();
-        order.sort_by(|(a, _), (b, _)| {
-            (&a.completion.path, a.seq).cmp(&(&b.completion.path, b.seq))
-        });
+    pub fn new(episodes: &[Episode], inputs: &BatchInputs) -> Result<Batch, BatchError> {
+        let mut order: Vec<&Episode> = episodes.iter().collect();
+        order.sort_by(|a, b| (&a.completion.path, a.seq).cmp(&(&b.completion.path, b.seq)));
         let mut builder = BatchBuilder {
             inputs,
             healing: HealingMasks { vocab: inputs.vocab, known: HashMap::new() },
             samples: Vec::with_capacity(order.len()),
             dropped: Dropped::default(),
         };
-        for (episode, replayed) in order {
-            builder.add(episode, replayed)?;
+        for episode in order {
+            builder.add(episode)?;
         }
-        builder.finish(episodes.len() + replay.len())
+        builder.finish(episodes.len())
     }
 
-    /// The indices of the samples in the order in which they get the memory for their prompts: new
-    /// ones before those that are replayed, and the oldest first, because the newest has waited
-    /// least.
+    /// The indices of the samples in the order in which they get the memory for their prompts: the
+    /// oldest first, because the newest has waited least.
     pub fn by_urgency(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.samples.len()).collect();
-        order.sort_by_key(|index| (self.samples[*index].replayed, self.samples[*index].seq));
+        order.sort_by_key(|index| self.samples[*index].seq);
         order
     }
 
@@ -206,14 +190,14 @@ impl Batch {
     }
 }
 
-/// The offers among new `episodes` from which a later job can learn what is `left` of this one: the
+/// The offers of `episodes` from which a later job can learn what is `left` of this one: the
 /// prompts of all others are too long for any job.
 pub fn offers_left(
     left: &[Sample],
     episodes: &[Episode],
     fits_alone: impl Fn(&[u32]) -> bool,
 ) -> Vec<OfferId> {
-    let waits = |sample: &&Sample| !sample.replayed && fits_alone(&sample.prompt);
+    let waits = |sample: &&Sample| fits_alone(&sample.prompt);
     let seqs: HashSet<u64> = left.iter().filter(waits).map(|sample| sample.seq).collect();
     let waiting = episodes.iter().filter(|episode| seqs.contains(&episode.seq));
     waiting.map(|episode| episode.completion.id.clone()).collect()
@@ -229,17 +213,15 @@ struct BatchBuilder<'a> {
 
 impl BatchBuilder<'_> {
     /// Adds the samples of an episode: a judged one, a demonstration, both or none.
-    fn add(&mut self, episode: &Episode, replayed: bool) -> Result<(), BatchError> {
+    fn add(&mut self, episode: &Episode) -> Result<(), BatchError> {
         if episode.completion.model_sha256 != self.inputs.base_sha256 {
             self.dropped.other_base += 1;
             return Ok(());
         }
-        let reward = self.reward(episode);
-        let judged = judged(episode, reward, self.nothing_to_judge(episode), self.inputs);
-        // An accepted text needs no demonstration beside it. Where nothing was offered there is one
-        // in a group, too.
-        let of_offer = episode.reward();
-        let is_accepted = of_offer.is_some_and(|reward| reward >= self.inputs.hyper.baseline);
+        let reward = episode.reward();
+        let judged = judged(episode, reward, self.inputs);
+        // An accepted text needs no demonstration next to it.
+        let is_accepted = reward.is_some_and(|reward| reward >= self.inputs.hyper.baseline);
         let typed = typed_instead(episode, self.inputs).filter(|_| !is_accepted);
         let copied = kept_copy(episode, reward, self.inputs);
         let typed = typed.or(copied.as_deref());
@@ -253,29 +235,12 @@ impl BatchBuilder<'_> {
         check(&episode.completion, self.inputs).map_err(invalid)?;
         if let Ok((ids, verdict)) = judged {
             let sample = self.judged_sample(episode, &ids, verdict, typed).map_err(invalid)?;
-            self.samples.push(Sample { replayed, ..sample });
+            self.samples.push(sample);
         }
         if let Some(sample) = typed.and_then(|ids| self.demonstration(episode, ids)) {
-            self.samples.push(Sample { replayed, ..sample });
+            self.samples.push(sample);
         }
         Ok(())
-    }
-
-    /// Offering nothing has the reward V by definition. Only a group compares with it.
-    fn reward(&self, episode: &Episode) -> Option<f32> {
-        if self.is_grouped() && is_no_offer(episode) {
-            Some(self.inputs.hyper.baseline)
-        } else {
-            episode.reward()
-        }
-    }
-
-    fn nothing_to_judge(&self, episode: &Episode) -> bool {
-        is_no_offer(episode) && !self.is_grouped()
-    }
-
-    fn is_grouped(&self) -> bool {
-        self.inputs.hyper.advantage == Advantage::Group
     }
 
     /// The sample of the tokens `ids` that the verdict is about. If it is known what the
@@ -327,11 +292,7 @@ impl BatchBuilder<'_> {
     }
 
     fn finish(self, episodes: usize) -> Result<Batch, BatchError> {
-        let grouped = self.is_grouped();
-        let BatchBuilder { inputs, mut samples, mut dropped, .. } = self;
-        if grouped {
-            dropped.equal_groups = compare_within_groups(&mut samples);
-        }
+        let BatchBuilder { inputs, samples, dropped, .. } = self;
         if samples.is_empty() {
             return Err(BatchError::Nothing { episodes, dropped });
         }
@@ -359,7 +320,6 @@ enum DropReason {
 fn judged(
     episode: &Episode,
     reward: Option<f32>,
-    nothing_to_judge: bool,
     inputs: &BatchInputs,
 ) -> Result<(Vec<u32>, Verdict), DropReason> {
     let completion = &episode.completion;
@@ -373,7 +333,7 @@ fn judged(
         return Err(DropReason::Stale);
     }
     let count = judged_tokens(completion, inputs.vocab);
-    if nothing_to_judge || count == 0 {
+    if is_no_offer(episode) || count == 0 {
         return Err(DropReason::Empty);
     }
     let tokens = &completion.tokens[..count];
@@ -402,38 +362,6 @@ fn credit_first_difference(ids: &[u32], typed: &[u32], vocab: &Vocab) -> Vec<boo
             !agrees && !rest.is_empty() && (piece.is_empty() || !piece.starts_with(rest))
         })
         .collect()
-}
-
-/// GRPO (arXiv:2402.03300): A = (r − mean) / standard deviation over the samples of one
-/// prompt. Drops the samples of groups that have only one reward, because they cannot be
-/// compared with anything. Returns how many were dropped.
-fn compare_within_groups(samples: &mut Vec<Sample>) -> usize {
-    /// A smaller standard deviation means that all rewards are the same.
-    const SPREAD: f32 = 1e-4;
-    let prompt = |sample: &Sample| {
-        let ours = sample.tail.len() + 1 - sample.targets.len();
-        [&sample.prompt[..], &sample.tail[..ours]].concat()
-    };
-    let mut groups: HashMap<Vec<u32>, Vec<f32>> = HashMap::new();
-    for sample in samples.iter() {
-        if let Some(verdict) = &sample.verdict {
-            groups.entry(prompt(sample)).or_default().push(verdict.reward);
-        }
-    }
-    let before = samples.len();
-    samples.retain_mut(|sample| {
-        // A demonstration belongs to no group.
-        let (Some(rewards), Some(verdict)) = (groups.get(&prompt(sample)), &mut sample.verdict)
-        else {
-            return true;
-        };
-        let count = rewards.len() as f32;
-        let mean = rewards.iter().sum::<f32>() / count;
-        let deviation = (rewards.iter().map(|r| (r - mean).powi(2)).sum::<f32>() / count).sqrt();
-        verdict.advantage = (verdict.reward - mean) / deviation.max(SPREAD);
-        deviation > SPREAD
-    });
-    before - samples.len()
 }
 
 /// Refuses a record whose numbers cannot be right. Returns what is wrong with it.
@@ -537,7 +465,6 @@ fn sample(
         experts,
         verdict: None,
         in_demonstration_loss: false,
-        replayed: false,
     })
 }
 

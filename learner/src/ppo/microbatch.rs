@@ -6,7 +6,6 @@ use crate::model::{Tail, TailBatch};
 use crate::ppo::batch::{Sample, Verdict};
 use crate::ppo::loss::TokenLogprobs;
 use feedback::job::{Hyper, StepLog};
-use std::collections::BTreeMap;
 
 /// Tails that go through the model together, and the log-probs of their tokens.
 pub(super) struct Microbatch {
@@ -44,6 +43,11 @@ impl Microbatch {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
 
+    /// The number of targets in the demonstration loss.
+    pub(super) fn demonstrated(&self, samples: &[Sample]) -> usize {
+        self.tokens.iter().filter(|(sample, _)| samples[*sample].in_demonstration_loss).count()
+    }
+
     /// The number of tokens that its verdicts are about, with those that are left out.
     pub(super) fn offered(&self, samples: &[Sample]) -> usize {
         let first = self.tokens.iter().filter(|(_, token)| *token == 0);
@@ -62,7 +66,8 @@ impl Microbatch {
         let mut d_loss = Vec::with_capacity(logprobs.len());
         for (index, policy) in logprobs.iter().enumerate() {
             let mut d_policy = 0.0;
-            if let Some(weight) = weights.demonstrated.get(&self.tokens[index].0) {
+            if samples[self.tokens[index].0].in_demonstration_loss {
+                let weight = weights.demonstrated;
                 // −ln π, not clipped.
                 log.loss -= (f64::from(*policy) * weight) as f32;
                 d_policy -= weight;
@@ -87,8 +92,8 @@ pub(super) struct LossWeights {
     pub(super) judged: f64,
     /// The weight of each judged token in a mean over those that are trained.
     pub(super) trained: f64,
-    /// The weight of each token in the demonstration loss, by sample.
-    pub(super) demonstrated: BTreeMap<usize, f64>,
+    /// The weight of each token in the demonstration loss.
+    pub(super) demonstrated: f64,
 }
 
 /// The indices of the samples, grouped by episode: a demonstration stays with the offer
@@ -178,7 +183,6 @@ mod tests {
             experts: vec![],
             verdict: None,
             in_demonstration_loss: true,
-            replayed: false,
         };
         let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
         assert_eq!(

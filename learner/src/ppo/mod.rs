@@ -16,11 +16,10 @@
 //!
 //! Beside the judged tokens there may be demonstrations: what the user typed instead of a
 //! rejected offer, or where nothing was offered. The demonstration loss raises their
-//! log-prob, and that of accepted text. [`demonstration`] gives each text its weight.
+//! log-prob, and that of accepted text: maximum likelihood, in which each token weighs the same.
 
-pub mod adamw;
+pub mod adam;
 pub mod batch;
-pub mod demonstration;
 pub mod loss;
 mod microbatch;
 pub mod square;
@@ -31,9 +30,8 @@ use crate::machine::threads::Threads;
 use crate::model::Transformer;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::PromptKv;
-use crate::ppo::adamw::{AdamW, GradientSum};
+use crate::ppo::adam::{Adam, GradientSum};
 use crate::ppo::batch::{Batch, Sample};
-use crate::ppo::demonstration::DemonstratedText;
 use crate::ppo::loss::{TokenLogprobs, clamp_log_ratio};
 use crate::ppo::microbatch::{LossWeights, Microbatch, microbatches, samples_by_episode};
 use crate::ppo::trained_part::TrainedPart;
@@ -42,7 +40,6 @@ use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepL
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// Makes the random order of the minibatches independent of the random initial weights.
@@ -52,7 +49,7 @@ const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
 pub struct UpdateResult {
     pub lora: Lora,
     pub part: TrainedPart,
-    pub optimizer: AdamW,
+    pub optimizer: Adam,
     pub steps: Vec<StepLog>,
     pub stopped_early: bool,
     pub mismatch: Distribution,
@@ -69,7 +66,7 @@ pub struct UpdateResult {
 /// What an update starts from.
 pub struct UpdateStart {
     pub lora: Lora,
-    pub optimizer: AdamW,
+    pub optimizer: Adam,
     pub part: TrainedPart,
     /// The adapter is new and changes nothing yet. The parent is then the base.
     pub fresh: bool,
@@ -225,7 +222,7 @@ fn compare_with_server(
 struct Trainee<'a> {
     inputs: &'a UpdateInputs<'a>,
     lora: Lora,
-    optimizer: AdamW,
+    optimizer: Adam,
     part: TrainedPart,
     limit: UpdateLimit,
     steps: Vec<StepLog>,
@@ -269,17 +266,15 @@ impl Trainee<'_> {
     ) -> anyhow::Result<(GradientSum, StepLog)> {
         let UpdateInputs { model, kv, hyper, threads, .. } = self.inputs;
         let samples = self.inputs.samples();
-        let one_of = |count: fn(&Microbatch, &[Sample]) -> usize| {
+        let all = |count: fn(&Microbatch, &[Sample]) -> usize| {
             let all: usize = minibatch.iter().map(|micro| count(micro, samples)).sum();
-            1.0 / all.max(1) as f64
+            all.max(1) as f64
         };
         let weights = LossWeights {
-            judged: one_of(Microbatch::offered),
-            trained: one_of(Microbatch::judged),
-            demonstrated: demonstration::token_weights(
-                &demonstrated_texts(minibatch, samples),
-                hyper,
-            ),
+            judged: 1.0 / all(Microbatch::offered),
+            trained: 1.0 / all(Microbatch::judged),
+            demonstrated: f64::from(hyper.demonstration_coefficient)
+                / all(Microbatch::demonstrated),
         };
         let mut gradient = GradientSum::zero(&self.part.lengths(&self.lora));
         let mut log = StepLog::default();
@@ -353,26 +348,7 @@ fn evaluate(
     Ok(evaluation)
 }
 
-/// The texts of a minibatch in the demonstration loss, by sample.
-fn demonstrated_texts(
-    minibatch: &[Microbatch],
-    samples: &[Sample],
-) -> BTreeMap<usize, DemonstratedText> {
-    let mut texts: BTreeMap<usize, DemonstratedText> = BTreeMap::new();
-    for micro in minibatch {
-        for (&(sample, _), &parent) in micro.tokens.iter().zip(&micro.parent) {
-            if samples[sample].in_demonstration_loss {
-                let text = texts.entry(sample).or_default();
-                text.logprob += f64::from(parent);
-                text.tokens += 1;
-            }
-        }
-    }
-    texts
-}
-
-/// The mean log-prob of the demonstrations that no update has learned from yet, under the
-/// parent and the base.
+/// The mean log-prob of the demonstrations under the parent and the base.
 fn mean_demonstrated<'a>(
     minibatches: impl Iterator<Item = &'a Microbatch>,
     samples: &[Sample],
@@ -381,7 +357,7 @@ fn mean_demonstrated<'a>(
     for micro in minibatches {
         for (index, (sample, _)) in micro.tokens.iter().enumerate() {
             let sample = &samples[*sample];
-            if sample.verdict.is_none() && !sample.replayed {
+            if sample.verdict.is_none() {
                 base += f64::from(micro.base[index]);
                 parent += f64::from(micro.parent[index]);
                 tokens += 1;

@@ -7,11 +7,11 @@
 use crate::kernels::{dot, matrix, values, with_values};
 use crate::model::LoraGradients;
 use crate::model::lora::{Lora, LoraLayer};
-use crate::ppo::adamw::GradientSum;
+use crate::ppo::adam::GradientSum;
 use candle_core::Result;
 use models::team::compose::{GAIN, shared_a};
 use models::team::core::Core;
-use models::team::frame::{CORE_NUMBERS, Frame, RANK};
+use models::team::frame::{Frame, RANK};
 use rayon::prelude::*;
 
 /// How far the rows of A may be from those of the squares, relative to the largest.
@@ -50,28 +50,6 @@ impl Square {
             });
         anyhow::ensure!(is_composed, "the parent adapter was not made with this shared part");
         Ok(square)
-    }
-
-    /// A new adapter that changes nothing yet: every C is zero.
-    ///
-    /// # Errors
-    /// The tensors cannot be made.
-    pub fn fresh(frame: &Frame, maps_of_layer: usize) -> Result<(Lora, Square)> {
-        let pairs = frame.maps.iter().map(|map| {
-            Ok(LoraLayer {
-                a: matrix(vec![0f32; RANK * map.rows_in], RANK, map.rows_in)?,
-                b: matrix(map.b(), map.rows_out, RANK)?,
-            })
-        });
-        let pairs = pairs.collect::<Result<Vec<_>>>()?;
-        let layers = pairs.chunks(maps_of_layer).map(<[_]>::to_vec).collect();
-        let lora = Lora { rank: RANK, shared_rank: 0, alpha: RANK as f32, layers };
-        let square = Square {
-            first: 0,
-            fixed_a: frame.maps.iter().map(|map| map.a()).collect(),
-            cores: vec![vec![0.0; CORE_NUMBERS]; frame.maps.len()],
-        };
-        Ok((lora, square))
     }
 
     /// The squares of an adapter's own ranks, behind those that a team shares. `None` if its own
@@ -227,7 +205,7 @@ mod tests {
 
     /// An adapter of squares with values that repeat every 13 numbers.
     fn learned(frame: &Frame) -> (Lora, Square) {
-        let (mut lora, mut square) = Square::fresh(frame, 1).unwrap();
+        let (mut lora, mut square) = unlearned(frame);
         let values = square.cores.iter_mut().flatten().enumerate();
         values.for_each(|(at, value)| *value = (at % 13) as f32 / 100.0 - 0.06);
         square.write_into(&mut lora).unwrap();
@@ -242,9 +220,8 @@ mod tests {
         for (found, value) in found.values().iter().zip(square.values()) {
             assert!((found - value).abs() < 1e-6, "{found} for {value}");
         }
-        let (fresh, _) = Square::fresh(&frame, 1).unwrap();
-        let found = Square::own(&frame, &fresh).unwrap().unwrap();
-        assert!(found.values().iter().all(|value| *value == 0.0));
+        let (_, unlearned) = unlearned(&frame);
+        assert!(unlearned.values().iter().all(|value| *value == 0.0));
     }
 
     #[test]
@@ -284,13 +261,25 @@ mod tests {
             invocation: vec![],
             pairs: pairs.collect(),
         };
-        let both = compose(frame, core, Some(&private)).unwrap();
-        let pairs = both.pairs.into_iter().map(|pair| LoraLayer {
-            a: matrix(pair.a, both.rank, pair.rows_in).unwrap(),
-            b: matrix(pair.b, pair.rows_out, both.rank).unwrap(),
+        lora_of(compose(frame, core, Some(&private)).unwrap())
+    }
+
+    /// The adapter with each map in a layer of its own.
+    fn lora_of(adapter: LoraAdapter) -> Lora {
+        let LoraAdapter { rank, shared_rank, alpha, pairs, .. } = adapter;
+        let pairs = pairs.into_iter().map(|pair| LoraLayer {
+            a: matrix(pair.a, rank, pair.rows_in).unwrap(),
+            b: matrix(pair.b, pair.rows_out, rank).unwrap(),
         });
-        let layers = pairs.map(|pair| vec![pair]).collect();
-        Lora { rank: both.rank, shared_rank: both.shared_rank, alpha: both.alpha, layers }
+        Lora { rank, shared_rank, alpha, layers: pairs.map(|pair| vec![pair]).collect() }
+    }
+
+    /// An adapter of squares that changes nothing yet, as learning from a history starts from it.
+    fn unlearned(frame: &Frame) -> (Lora, Square) {
+        let shared = compose(frame, &Core::zero(frame), None).unwrap();
+        let lora = lora_of(LoraAdapter { shared_rank: 0, ..shared });
+        let square = Square::own(frame, &lora).unwrap().unwrap();
+        (lora, square)
     }
 
     /// An adapter says its alpha, and alpha / rank need not be exact.

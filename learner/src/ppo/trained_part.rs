@@ -1,14 +1,12 @@
 //! Which numbers of an adapter an update changes: the user's own part, in one of two forms, or what
 //! a team shares.
 
-use crate::kernels::{matrix, values, with_values};
 use crate::model::LoraGradients;
 use crate::model::lora::Lora;
-use crate::model::weights::Shape;
-use crate::ppo::adamw::{AdamW, GradientSum};
+use crate::ppo::adam::{Adam, GradientSum};
 use crate::ppo::square::Square;
 use candle_core::Result;
-use feedback::job::{Hyper, LoraForm};
+use feedback::job::Hyper;
 use models::team::frame::Frame;
 
 pub enum TrainedPart {
@@ -18,28 +16,6 @@ pub enum TrainedPart {
     Square(Square),
     /// The square of every map in the ranks that a team shares.
     Shared(Square),
-}
-
-/// A new adapter that changes nothing yet, in the form of the settings.
-///
-/// # Errors
-/// The tensors cannot be made.
-pub fn fresh(
-    frame: &Frame,
-    shape: &Shape,
-    hyper: &Hyper,
-    seed: u64,
-) -> Result<(Lora, TrainedPart)> {
-    match hyper.lora_form {
-        LoraForm::Full => {
-            let lora = Lora::fresh(shape, hyper.lora_rank, hyper.lora_alpha, seed)?;
-            Ok((lora, TrainedPart::Full))
-        }
-        LoraForm::Square => {
-            let (lora, square) = Square::fresh(frame, shape.maps().len())?;
-            Ok((lora, TrainedPart::Square(square)))
-        }
-    }
 }
 
 impl TrainedPart {
@@ -68,8 +44,8 @@ impl TrainedPart {
     }
 
     /// An optimizer without momentum for this part of the adapter.
-    pub fn optimizer(&self, lora: &Lora) -> AdamW {
-        AdamW::with_lengths(self.lengths(lora).into_iter())
+    pub fn optimizer(&self, lora: &Lora) -> Adam {
+        Adam::with_lengths(self.lengths(lora).into_iter())
     }
 
     /// Adds the gradient of a microbatch to that of a minibatch.
@@ -101,19 +77,13 @@ impl TrainedPart {
     /// Takes one optimizer step. Returns the learning rate of the step.
     pub fn step(
         &mut self,
-        optimizer: &mut AdamW,
+        optimizer: &mut Adam,
         lora: &mut Lora,
         gradient: &GradientSum,
         hyper: &Hyper,
     ) -> Result<f32> {
         match self {
-            TrainedPart::Full if lora.shared_rank == 0 => optimizer.step(lora, gradient, hyper),
-            TrainedPart::Full => {
-                let before = lora.clone();
-                let rate = optimizer.step(lora, gradient, hyper)?;
-                keep_shared(lora, &before)?;
-                Ok(rate)
-            }
+            TrainedPart::Full => optimizer.step(lora, gradient, hyper),
             TrainedPart::Square(square) | TrainedPart::Shared(square) => {
                 let rate = optimizer.step_values(square.cores_mut(), gradient, hyper);
                 square.write_into(lora)?;
@@ -121,23 +91,4 @@ impl TrainedPart {
             }
         }
     }
-}
-
-/// Gives the shared ranks the values of `before`. Weight decay changes values without a gradient.
-fn keep_shared(lora: &mut Lora, before: &Lora) -> Result<()> {
-    let mut kept = Vec::with_capacity(lora.tensors().count());
-    for (index, (tensor, before)) in lora.tensors().zip(before.tensors()).enumerate() {
-        let (rows, width) = tensor.dims2()?;
-        let mut now = values::<f32>(tensor)?;
-        with_values(before, |before: &[f32]| {
-            for (at, (now, before)) in now.iter_mut().zip(before).enumerate() {
-                if lora.is_shared(index, at, width) {
-                    *now = *before;
-                }
-            }
-        })?;
-        kept.push(matrix(now, rows, width)?);
-    }
-    lora.replace(kept);
-    Ok(())
 }

@@ -274,12 +274,9 @@ pub fn job(folder: &Path, base_sha256: &str, name: &str, episodes: Vec<Episode>)
             lora_alpha: 8.0,
             learning_rate: 3e-3,
             demonstration_coefficient: 0.0,
-            // Every line is out of reach for this random model.
-            demonstration_exponent: 0.0,
             ..Hyper::default()
         },
         episodes,
-        replay: Vec::new(),
         memory_limit_mb: 0,
     }
 }

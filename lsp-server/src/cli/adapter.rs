@@ -368,10 +368,6 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
     let serves = if entry.version == registry.active() { ", serves now" } else { "" };
     let early = if report.stopped_early { ", stopped early by its distance from v" } else { "" };
     let parent = if report.stopped_early { entry.parent.to_string() } else { String::new() };
-    let again = match report.episodes_replayed {
-        0 => String::new(),
-        count => format!(" ({count} of them again)"),
-    };
     let change = |change: &Option<BeforeAfter>| match change {
         None => "none in this update".to_owned(),
         Some(BeforeAfter { before, after }) => {
@@ -391,7 +387,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
         (
             "labels",
             format!(
-                "{} used{again}, {} dropped (log positions {} to {})",
+                "{} used, {} dropped (log positions {} to {})",
                 report.episodes_used, report.episodes_dropped, entry.labels.0, entry.labels.1
             ),
         ),

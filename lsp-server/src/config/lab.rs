@@ -3,7 +3,6 @@
 use super::NextEditScore;
 use completion::prompt::Window;
 use feedback::job::Hyper;
-use feedback::limits::REPLAY_EPISODES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,10 +46,6 @@ pub struct LabConfig {
     /// When the model scores a next edit before the gate decides on it. A model that is not in
     /// memory is not loaded for that.
     pub next_edit_score: NextEditScore,
-    /// Episodes of earlier updates that an update learns from again, the freshest
-    /// first.
-    #[schemars(range(max = REPLAY_EPISODES_MAX))]
-    pub replay_episodes: usize,
     /// Whether the folders that editors have open are indexed. Prompts that show other code
     /// (`completion.context_chars`) then look for it in the whole folder.
     pub index_folders: bool,
@@ -78,7 +73,6 @@ impl Default for LabConfig {
             hand_prompts_over: true,
             gate_threshold: 0.0,
             next_edit_score: NextEditScore::default(),
-            replay_episodes: 0,
             index_folders: false,
             chunk_ring: false,
             always_copy: false,

@@ -72,7 +72,6 @@ impl Files {
             optimizer: None,
         });
         job.train = Train::Shared { core: self.core.clone() };
-        job.replay = vec![];
     }
 
     /// What the job has changed of the shared part.

@@ -284,7 +284,6 @@ impl Supervisor {
             seed: u64::from(candidate),
             hyper: settings.lab.ppo.clone(),
             episodes: services.recorder.to_learn(batch.episodes.clone()),
-            replay: services.recorder.to_learn(services.recorder.replay()),
             memory_limit_mb,
         }
     }
@@ -388,7 +387,6 @@ impl Supervisor {
         offers.retain(|offer| !report.left_out.contains(offer));
         // The same labels would be learned from for ever.
         ensure!(!offers.is_empty(), "the learner has left out all labels");
-        offers.extend(job.replay.iter().map(|episode| episode.completion.id.clone()));
         let entry = Entry {
             version: job.candidate,
             parent,

@@ -363,12 +363,6 @@ impl Recorder {
         self.state.lock().fold.is_current(batch)
     }
 
-    /// Episodes of earlier updates that the next update learns from again.
-    pub fn replay(&self) -> Vec<Episode> {
-        let limit = self.settings.current().lab.replay_episodes;
-        self.state.lock().fold.replay(limit)
-    }
-
     /// The freshest labelled episodes without those of some offers, whether an update has learned
     /// from them or not. They wait for an update all the same.
     pub fn recent(&self, limit: usize, without: &HashSet<OfferId>) -> Batch {

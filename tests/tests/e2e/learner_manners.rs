@@ -51,24 +51,3 @@ fn an_update_past_its_memory_says_so_and_costs_no_label() {
     assert!(error.contains("its limit is 110 MiB; raise learning.memory_limit_mb"), "{error}");
     assert_eq!(status["learner"]["waiting"], 1);
 }
-
-/// The second of two updates learns from the episode of the first again.
-#[test]
-fn earlier_episodes_are_replayed_also_after_a_restart() {
-    let home = Home::with(Model::Smol, &format!("{QUICK}lab.replay_episodes = 5\n"));
-    let editor = home.editor();
-    accept_one(&editor, "a.rs");
-    tests::learn(&editor);
-    drop(editor);
-    home.output(&["stop"]);
-    let editor = home.editor();
-    accept_one(&editor, "b.rs");
-    tests::learn(&editor);
-    let registry = home.registry();
-    let counts = |index: usize| {
-        let report = &registry["adapters"][index]["report"];
-        (report["episodes_used"].as_u64(), report["episodes_replayed"].as_u64())
-    };
-    assert_eq!(counts(0), (Some(1), Some(0)));
-    assert_eq!(counts(1), (Some(2), Some(1)), "{registry}");
-}

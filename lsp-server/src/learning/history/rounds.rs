@@ -104,7 +104,6 @@ impl HistoryLearner {
             seed: round,
             hyper: self.hyper.clone(),
             episodes: texts.to_vec(),
-            replay: vec![],
             memory_limit_mb: self.memory_limit_mb,
         };
         let report = self.run(&job, progress).await?;

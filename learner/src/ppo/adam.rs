@@ -1,4 +1,4 @@
-//! AdamW (arXiv:1711.05101) with bias correction and linear warm-up, and the file of its
+//! Adam (arXiv:1412.6980) with bias correction and linear warm-up, and the file of its
 //! state.
 //!
 //! The file is little-endian:
@@ -85,21 +85,21 @@ struct Moments {
 
 /// The state of the optimizer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AdamW {
+pub struct Adam {
     /// The number of steps over the adapter's whole life.
     step: u64,
     moments: Vec<Moments>,
 }
 
-impl AdamW {
-    pub fn new(lora: &Lora) -> AdamW {
-        AdamW::with_lengths(lora.tensors().map(candle_core::Tensor::elem_count))
+impl Adam {
+    pub fn new(lora: &Lora) -> Adam {
+        Adam::with_lengths(lora.tensors().map(candle_core::Tensor::elem_count))
     }
 
     /// The state for vectors of these lengths.
-    pub fn with_lengths(lengths: impl Iterator<Item = usize>) -> AdamW {
+    pub fn with_lengths(lengths: impl Iterator<Item = usize>) -> Adam {
         let zero = |length| Moments { first: vec![0.0; length], second: vec![0.0; length] };
-        AdamW { step: 0, moments: lengths.map(zero).collect() }
+        Adam { step: 0, moments: lengths.map(zero).collect() }
     }
 
     pub fn steps(&self) -> u64 {
@@ -109,7 +109,7 @@ impl AdamW {
     /// Takes one step. Returns the learning rate of the step.
     ///
     /// m ← β₁m + (1−β₁)g, v ← β₂v + (1−β₂)g²,
-    /// θ ← θ − η·(m̂/(√v̂ + ε) + λθ), with m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ).
+    /// θ ← θ − η·m̂/(√v̂ + ε), with m̂ = m/(1−β₁ᵗ), v̂ = v/(1−β₂ᵗ).
     pub fn step(
         &mut self,
         lora: &mut Lora,
@@ -183,14 +183,14 @@ impl AdamW {
 
     /// Reads the state for vectors of these lengths. It belongs to the adapter whose file has this
     /// SHA-256.
-    pub fn read(path: &Path, lengths: &[usize], adapter_sha256: &str) -> anyhow::Result<AdamW> {
+    pub fn read(path: &Path, lengths: &[usize], adapter_sha256: &str) -> anyhow::Result<Adam> {
         let name = || format!("optimizer state {}", path.display());
         let bytes = std::fs::read(path).with_context(|| format!("cannot read the {}", name()))?;
-        AdamW::from_bytes(&bytes, lengths, adapter_sha256)
+        Adam::from_bytes(&bytes, lengths, adapter_sha256)
             .with_context(|| format!("the {} is not usable", name()))
     }
 
-    fn from_bytes(bytes: &[u8], lengths: &[usize], adapter_sha256: &str) -> anyhow::Result<AdamW> {
+    fn from_bytes(bytes: &[u8], lengths: &[usize], adapter_sha256: &str) -> anyhow::Result<Adam> {
         let Some((body, hash)) = bytes.split_last_chunk::<HASH_BYTES>() else {
             bail!("it is truncated")
         };
@@ -227,7 +227,7 @@ impl AdamW {
         if !rest.is_empty() {
             bail!("it is longer than it says");
         }
-        Ok(AdamW { step, moments })
+        Ok(Adam { step, moments })
     }
 }
 
@@ -248,7 +248,7 @@ impl Pace {
             *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
             let direction =
                 *first * self.correct1 / ((*second * self.correct2).sqrt() + hyper.adam_epsilon);
-            *weight -= self.rate * (direction + hyper.weight_decay * *weight);
+            *weight -= self.rate * direction;
         }
     }
 }
@@ -319,13 +319,12 @@ mod tests {
             adam_beta1: 0.9,
             adam_beta2: 0.95,
             adam_epsilon: 1e-8,
-            weight_decay: 0.01,
             ..Hyper::default()
         }
     }
 
     /// In step 1 the rate is 0.05, m̂ = g and v̂ = g². Each weight therefore moves by
-    /// 0.05·(sign g + 0.01·θ).
+    /// 0.05·sign g.
     ///
     /// In step 2 the rate is 0.1, and the first weight has g = −0.2 after 0.4:
     /// m = 0.9·0.04 − 0.02 = 0.016 and m̂ = 0.016/0.19;
@@ -333,12 +332,11 @@ mod tests {
     #[test]
     fn two_steps_match_the_hand_computed_ones() {
         let mut lora = lora();
-        let mut adam = AdamW::new(&lora);
+        let mut adam = Adam::new(&lora);
         let rate = adam.step(&mut lora, &gradient([0.4, -3.0], 1e-3), &hyper()).unwrap();
         assert_eq!(rate, 0.05);
         let after = numbers(&lora);
-        let expected =
-            [0.5 - 0.05 * (1.0 + 0.005), -0.25 - 0.05 * (-1.0 - 0.0025), 2.0 - 0.05 * (1.0 + 0.02)];
+        let expected = [0.5 - 0.05, -0.25 + 0.05, 2.0 - 0.05];
         for (after, expected) in after.iter().zip(expected) {
             assert!((after - expected).abs() < 2e-6, "{after} but {expected}");
         }
@@ -346,7 +344,7 @@ mod tests {
         assert_eq!(rate, 0.1);
         let first = after[0] as f64;
         let direction = (0.016f64 / 0.19) / (0.0096f64 / 0.0975).sqrt();
-        let expected = first - 0.1 * (direction + 0.01 * first);
+        let expected = first - 0.1 * direction;
         assert!((f64::from(numbers(&lora)[0]) - expected).abs() < 1e-6);
         assert_eq!(adam.steps(), 2);
     }
@@ -354,7 +352,7 @@ mod tests {
     #[test]
     fn the_next_step_after_saving_and_loading_is_the_same_to_the_bit() {
         let (mut through, mut stopped) = (lora(), lora());
-        let mut adam = AdamW::new(&through);
+        let mut adam = Adam::new(&through);
         let steps =
             [gradient([0.4, -3.0], 1e-3), gradient([0.1, 0.7], -2.0), gradient([-1.0, 0.0], 0.3)];
         for gradient in &steps[..2] {
@@ -362,7 +360,7 @@ mod tests {
         }
         stopped.replace(through.tensors().cloned().collect());
         let bytes = adam.to_bytes(SHA256).unwrap();
-        let mut resumed = AdamW::from_bytes(&bytes, &LENGTHS, SHA256).unwrap();
+        let mut resumed = Adam::from_bytes(&bytes, &LENGTHS, SHA256).unwrap();
         assert_eq!(resumed, adam);
         assert_eq!(resumed.to_bytes(SHA256).unwrap(), bytes);
 
@@ -375,9 +373,9 @@ mod tests {
 
     #[test]
     fn a_damaged_state_or_that_of_another_adapter_is_refused() {
-        let bytes = AdamW::new(&lora()).to_bytes(SHA256).unwrap();
+        let bytes = Adam::new(&lora()).to_bytes(SHA256).unwrap();
         let refused = |bytes: &[u8], sha256: &str| {
-            AdamW::from_bytes(bytes, &LENGTHS, sha256).unwrap_err().to_string()
+            Adam::from_bytes(bytes, &LENGTHS, sha256).unwrap_err().to_string()
         };
         assert!(refused(&bytes, &"0".repeat(64)).contains("another adapter"));
         let mut newer = bytes.clone();
