@@ -1,6 +1,6 @@
 //! Learns texts by imitation, in rounds of a few, with the program `hone-learner`. What is learned
 //! has the form that a team shares (`models: team/`), which is the better start for the texts of
-//! strangers: docs/lab/start-adapter.md and docs/lab/history.md. Each round is saved.
+//! strangers: docs/lab/refuted.md and docs/lab/history.md. Each round is saved.
 
 use crate::adapters::history::HistoryFiles;
 use crate::learning::contribution::read_values;
