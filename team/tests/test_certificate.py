@@ -3,11 +3,7 @@ over loopback."""
 
 import datetime
 import ipaddress
-import json
-import os
 import shutil
-import signal
-import subprocess
 import unittest
 from pathlib import Path
 
@@ -50,51 +46,7 @@ def certificate(
     return made.public_bytes(serialization.Encoding.PEM)
 
 
-class Processes(FlowerTest):
-    """Starts Flower's programs, and ends them with the programs that they start."""
-
-    def setUp(self):
-        super().setUp()
-        self.started: list[subprocess.Popen] = []
-        self.addCleanup(self.stop_all)
-
-    def stop_all(self):
-        for process in reversed(self.started):
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-    def start(self, name: str, *command: str) -> tuple[subprocess.Popen, Path]:
-        path = self.folder / f"{name}.log"
-        with open(path, "wb") as log:
-            process = subprocess.Popen(
-                command, env=self.environment, stdout=log, stderr=log, start_new_session=True
-            )
-        self.started.append(process)
-        return process, path
-
-    def flwr(self, *arguments: str) -> str:
-        done = subprocess.run(
-            ["flwr", *arguments], env=self.environment, capture_output=True, text=True, check=False
-        )
-        self.assertEqual(done.returncode, 0, f"flwr {arguments}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def connect(self, port: int, *more: str) -> None:
-        """Tells `flwr` where the SuperLink is, and waits for it."""
-        flower = self.folder / "flower"
-        flower.mkdir(exist_ok=True)
-        lines = ["[superlink]", 'default = "test"', "[superlink.test]",
-                 f'address = "127.0.0.1:{port}"', *more]
-        (flower / "config.toml").write_text("\n".join(lines))
-        self.wait_for("the SuperLink listens", lambda: self.listens(port))
-
-    def states(self) -> list[str]:
-        """How each member that the coordinator knows stands with it."""
-        told = json.loads(self.flwr("supernode", "list", "test", "--format", "json"))
-        return sorted(node["status"] for node in told["nodes"])
-
-
-class Certificate(Processes):
+class Certificate(FlowerTest):
     def file(self, name: str, content: bytes) -> str:
         path = self.folder / name
         path.touch(mode=0o600)
@@ -143,8 +95,8 @@ class Certificate(Processes):
         for each in (public, other_public):
             self.flwr("supernode", "register", each, "test")
         self.assertEqual(self.states(), ["registered", "registered"])
-        self.member("known", port, trusted, known)
-        self.wait_for("the known member is there", lambda: "online" in self.states())
+        self.is_there(self.member("known", port, trusted, known))
+        self.assertEqual(self.states(), ["online", "registered"])
         # It trusts another authority, and does not speak to this coordinator.
         pinned, told = self.member("pinned", port, foreign, other)
         refused, _ = self.member("unknown", port, trusted, unknown)
@@ -154,7 +106,7 @@ class Certificate(Processes):
         self.assertEqual(self.states(), ["online", "registered"])
 
 
-class Apps(Processes):
+class Apps(FlowerTest):
     """What a coordinator sends to be run at the members."""
 
     # Stands for Hone, and notes that it was asked.
@@ -165,9 +117,10 @@ exit 1
 """
 
     def run_app(self, app: Path) -> str:
-        """What the coordinator's log says of a round that waits twenty seconds for members."""
+        """Returns the coordinator's log of a round that asks each member once."""
         config = (
-            f'folder="{self.folder / "versions"}" rounds=1 minimum=2 patience=20 pause=0 timeout=30'
+            f'folder="{self.folder / "versions"}" rounds=1 minimum=2 patience=0 pause=0 '
+            f"timeout={self.PATIENCE}"
         )
         return self.flwr("run", str(app), "test", "--run-config", config, "--stream")
 
@@ -179,10 +132,6 @@ exit 1
         client = app / "hone_team" / "client_app.py"
         client.write_text(f"open({str(marker)!r}, 'w').close()\n" + client.read_text())
         return app
-
-    def says(self, log: Path, words: str) -> None:
-        """Waits until a log has these words."""
-        self.wait_for(f"{log.name}: {words}", lambda: words in log.read_text(errors="replace"))
 
     def test_only_the_installed_app_runs_at_a_member(self):
         marker, hone = self.folder / "ran", self.folder / "hone"
@@ -203,7 +152,8 @@ exit 1
             )
             for number in range(2)
         ]
-        self.wait_for("both members are there", lambda: self.states() == ["online", "online"])
+        for member in members:
+            self.is_there(member)
 
         told = self.run_app(self.changed_app(marker))
         self.assertIn("The FAB could not be verified", told)

@@ -10,7 +10,6 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import unittest
@@ -49,42 +48,9 @@ team.minimum_members = 2
 
 @unittest.skipUnless(HONE and MODELS, "HONE_BIN and HONE_TEST_MODELS are not set")
 class Team(FlowerTest):
-    PATIENCE = 600
-
     def setUp(self):
         super().setUp()
-        self.started: list[subprocess.Popen] = []
-        self.addCleanup(self.stop_all)
         self.environment["HONE_BIN"] = HONE
-
-    def stop_all(self):
-        for process in reversed(self.started):
-            process.terminate()
-        for process in self.started:
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        # Flower's programs start others, which outlive them. They know this folder.
-        own = f"FLWR_HOME={self.environment['FLWR_HOME']}".encode()
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if own in (process / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(process.name), signal.SIGKILL)
-            except OSError:
-                continue
-
-    def start(self, name: str, command: list[str], **environment: str) -> None:
-        log = open(self.folder / f"{name}.log", "wb")
-        self.addCleanup(log.close)
-        self.started.append(
-            subprocess.Popen(
-                command,
-                env={**self.environment, **environment},
-                stdout=log,
-                stderr=log,
-            )
-        )
 
     def hone(self, home: Path, *arguments: str, text: str = "") -> str:
         done = subprocess.run(
@@ -132,20 +98,18 @@ class Team(FlowerTest):
         canaries = [f"canary{secrets.token_hex(8)}" for _ in range(MEMBERS)]
         members = [self.member(number, canary) for number, canary in enumerate(canaries)]
         port = free_port()
-        self.start("superlink", [
-            "flower-superlink", "--insecure", "--host", "127.0.0.1", "--port", str(port),
-            "--disable-runtime-dependency-installation",
-        ])
-        self.wait_for("the SuperLink listens", lambda: self.listens(port))
+        self.start(
+            "superlink", "flower-superlink", "--insecure", "--host", "127.0.0.1",
+            "--port", str(port), "--disable-runtime-dependency-installation",
+        )
+        self.connect(port, "insecure = true")
         relays = [Relay(port) for _ in members]
         for number, ((home, _), relay) in enumerate(zip(members, relays, strict=True)):
             self.addCleanup(relay.close)
             self.start(
-                f"supernode{number}",
-                [
-                    *NODE, "--insecure", "--superlink", f"127.0.0.1:{relay.port}",
-                    "--host", "127.0.0.1", "--port", str(free_port()),
-                ],
+                f"supernode{number}", *NODE, "--insecure",
+                "--superlink", f"127.0.0.1:{relay.port}",
+                "--host", "127.0.0.1", "--port", str(free_port()),
                 HONE_HOME=str(home),
             )
         versions = self.folder / "versions"
@@ -155,7 +119,7 @@ class Team(FlowerTest):
             if number > 0:
                 for (_, editor), canary in zip(members, canaries, strict=True):
                     self.judge(editor, canary, range(16 * number, 16 * number + 16))
-            self.run_app(port, versions)
+            self.run_app(versions)
             self.wait_for(
                 f"version {number + 1} is made",
                 lambda: state.exists() and len(json.loads(state.read_text())["rounds"]) > number,
@@ -170,25 +134,12 @@ class Team(FlowerTest):
         self.check_hostile(*members[1])
         self.check_forgetting(*members[0])
 
-    def run_app(self, port: int, versions: Path) -> None:
-        flower = self.folder / "flower"
-        flower.mkdir(exist_ok=True)
-        (flower / "config.toml").write_text(
-            '[superlink]\ndefault = "test"\n\n'
-            f'[superlink.test]\naddress = "127.0.0.1:{port}"\ninsecure = true\n'
-        )
+    def run_app(self, versions: Path) -> None:
         config = (
             f'folder="{versions}" rounds=1 minimum={MEMBERS} '
-            "patience=120 pause=0 timeout=200"
+            f"patience={self.PATIENCE} pause=0 timeout={self.PATIENCE}"
         )
-        done = subprocess.run(
-            ["flwr", "run", str(TEAM), "test", "--run-config", config],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.flwr("run", str(TEAM), "test", "--run-config", config)
 
     def check_members(self, members) -> None:
         statuses = [self.status(home) for home, _ in members]
@@ -206,10 +157,11 @@ class Team(FlowerTest):
         for relay in relays:
             lengths = re.findall(rb"content-length: *(\d+)", bytes(relay.sent).lower())
             large = [int(length) for length in lengths if int(length) > SMALL_BYTES]
+            # Not the error output of the test, which is thrown away if it passes.
             print(
                 f"{numbers} numbers; contributions of {large} bytes; "
                 f"{len(relay.sent)} bytes sent in all, {len(relay.returned)} received",
-                file=sys.stderr,
+                file=sys.__stderr__,
             )
             self.assertEqual(len(large), ROUNDS)
             for length in large:
