@@ -160,7 +160,7 @@ mod tests {
             ("--crate-name hone lsp-server/src/lib.rs --test --out-dir /t", true),
             ("--crate-name step learner/examples/step.rs --crate-type bin", true),
             ("--crate-name hone lsp-server/src/lib.rs --crate-type lib", false),
-            ("--crate-name gradient learner/tests/gradient.rs --test", false),
+            ("--crate-name gradient learner/tests/integration/main.rs --test", false),
             ("--crate-name ___ --print=file-names", false),
         ] {
             assert_eq!(is_hardly_used(&arguments(line)), is_spared, "{line}");

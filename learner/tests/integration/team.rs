@@ -1,8 +1,6 @@
 //! Jobs on an adapter that a team shares a part of.
 
-mod common;
-
-use common::{episode, job, write_gguf};
+use crate::common::{episode, job, write_gguf};
 use feedback::event::Outcome;
 use feedback::job::{Job, LearnerLine, Parent, Train, UpdateReport};
 use learner::job::lines;

@@ -1,8 +1,6 @@
 //! Whole jobs on a tiny GGUF.
 
-mod common;
-
-use common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
+use crate::common::{ARCHITECTURES, MIDDLE, NEWLINE, episode, job, write_gguf};
 use feedback::event::Outcome;
 use feedback::experts::{ChosenExperts, ExpertLayout};
 use feedback::job::{BeforeAfter, Job, LearnerLine, Parent, Phase, UpdateReport};

@@ -1,8 +1,6 @@
 //! A daemon that is killed closes both pipes of its learner.
 
-mod common;
-
-use common::{episode, job, write_gguf};
+use crate::common::{episode, job, write_gguf};
 use feedback::event::Outcome;
 use feedback::job::LearnerLine;
 use learner::job::lines;

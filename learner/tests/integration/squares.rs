@@ -1,8 +1,6 @@
 //! Jobs that train a square between fixed matrices, and nothing else.
 
-mod common;
-
-use common::{episode, job, write_gguf};
+use crate::common::{episode, job, write_gguf};
 use feedback::event::Outcome;
 use feedback::job::{Job, LearnerLine, Parent, UpdateReport};
 use learner::job::lines;

@@ -1,8 +1,6 @@
 //! Compares the hand-written forward and backward passes, in f64, with slow definitions.
 
-mod common;
-
-use common::{adapter, model};
+use crate::common::{adapter, model};
 use feedback::experts::NOT_CHOSEN;
 use learner::kernels::{matrix, values};
 use learner::machine::threads::Threads;

@@ -1,7 +1,5 @@
 //! Models with random weights (`models::random_model`), as the learner reads them.
 
-mod common;
-
 use learner::machine::threads::Threads;
 use learner::model::lm_head::Target;
 use learner::model::load::load;
@@ -37,7 +35,7 @@ fn spread(weight: &Weight, expected: f32) -> f32 {
 fn a_random_model_has_weights_of_the_size_of_a_real_one_and_finite_log_probs() {
     let folder = tempfile::tempdir().unwrap();
     let (like, out) = (folder.path().join("like.gguf"), folder.path().join("out.gguf"));
-    common::write_gguf(&like, "qwen2", 1);
+    crate::common::write_gguf(&like, "qwen2", 1);
     random_model::write(&Gguf::open(&like).unwrap(), &SHAPE, Speech::Words, 1, 2, &out).unwrap();
     let model = load(&Gguf::open(&out).unwrap()).unwrap();
 

@@ -1,9 +1,7 @@
 //! Whole jobs on a tiny model of every form (`models::random_model::tiny`): the update learns, its
 //! adapter fits the base, and the next update goes on from it.
 
-mod common;
-
-use common::{episode, job};
+use crate::common::{episode, job};
 use feedback::event::Outcome;
 use feedback::job::{Job, LearnerLine, Parent, UpdateReport};
 use learner::job::lines;

@@ -1,5 +1,4 @@
 //! Tiny random models: in memory in any precision, and as GGUF files.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};

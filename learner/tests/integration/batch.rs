@@ -1,8 +1,6 @@
 //! Which episodes are learned from, and which of their tokens.
 
-mod common;
-
-use common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, write_gguf};
+use crate::common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, write_gguf};
 use feedback::episode::Episode;
 use feedback::event::{Copied, CopySource, Outcome, Sampling, StopReason, TokenRecord};
 use feedback::experts::{ChosenExperts, ExpertLayout};
