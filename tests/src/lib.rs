@@ -24,8 +24,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The longest wait for something that happens in the background.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// The longest wait for something that happens in the background. It is a failure to wait as long,
+/// and no test may depend on something that happens earlier.
+pub const PATIENCE: Duration = Duration::from_secs(240);
 const POLL: Duration = Duration::from_millis(50);
 
 /// How far the log-probability of one token may differ between two batches, in nats.

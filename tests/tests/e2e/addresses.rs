@@ -8,12 +8,9 @@ use rehearsal::document::Position;
 use serde_json::json;
 use std::time::Duration;
 use tests::processes::signal;
-use tests::{Home, Model, QUICK, eventually};
+use tests::{Home, Model, PATIENCE, QUICK, eventually};
 
 const WEEK: &str = "// Monday, Tuesday, Wednesday, ";
-
-/// The longest wait for a notification. It usually comes at once.
-const NOTICE: Duration = Duration::from_secs(30);
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -66,7 +63,7 @@ fn a_message_that_is_too_long_is_named_and_its_document_is_not_served() {
     let editor = home.editor();
     let uri = "file:///project/dump.sql";
     editor.open(uri, "sql", &"x".repeat(69_000_000)).unwrap();
-    let warning = editor.wait_notification("window/logMessage", NOTICE).expect("a warning");
+    let warning = editor.wait_notification("window/logMessage", PATIENCE).expect("a warning");
     let message = warning.params["message"].as_str().unwrap();
     let expected = format!(
         "{uri}: textDocument/didOpen has 69.0 MB, and Hone reads at most 67.1 MB, so nothing is \

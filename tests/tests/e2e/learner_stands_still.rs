@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tests::buffer::WEEK;
 use tests::scripts::install;
-use tests::{Home, Model, QUICK, eventually};
+use tests::{Home, Model, PATIENCE, QUICK, eventually};
 
 /// A home whose learner takes a job and goes on until its input ends. It writes its process
 /// number to the file whose path is answered.
@@ -37,12 +37,12 @@ fn update_under_way(home: &Home, editor: &Client, number: &PathBuf) -> String {
     std::fs::read_to_string(number).expect("a number").trim().to_owned()
 }
 
-/// Asks for completions until `seen` is true, for ten seconds at most.
+/// Asks for completions until `seen` is true. Returns false if that never comes.
 fn complete_until(editor: &Client, mut seen: impl FnMut() -> bool + Send) -> bool {
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
-            let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
+            let limit = std::time::Instant::now() + PATIENCE;
             let mut found = false;
             while !found && std::time::Instant::now() < limit {
                 found = seen();

@@ -94,7 +94,8 @@ fn a_key_that_does_not_wait_for_the_model_is_told_that_it_is_being_loaded() {
         week.complete();
         home.status()["last_request"]["reason"].as_str().expect("a reason").to_owned()
     };
-    assert_eq!(reason(), "too_slow");
+    // On a busy machine the model may have been given back before the first key.
+    eventually("a key for which the model is too slow", || reason() == "too_slow");
     eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
     assert_eq!(reason(), "loading");
     assert!(home.output(&["why"]).contains("The model is being loaded"));

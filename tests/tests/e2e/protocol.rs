@@ -10,10 +10,7 @@ use rehearsal::document::{Encoding, Position, Range};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tests::buffer::{Buffer, WEEK};
-use tests::{Home, Model, QUICK};
-
-/// The longest wait for a notification. It usually comes at once.
-const NOTICE: Duration = Duration::from_secs(30);
+use tests::{Home, Model, PATIENCE, QUICK};
 
 /// LSP's code for a request that was cancelled or superseded.
 const CANCELLED: Option<i64> = Some(-32800);
@@ -55,7 +52,7 @@ fn initialize_says_what_the_server_can_do() {
     assert_eq!(can["executeCommandProvider"]["commands"], json!(["hone.accept"]));
     assert_eq!(can["textDocumentSync"], 2, "incremental");
     assert_eq!(can["positionEncoding"], "utf-16", "the protocol's default");
-    let line = || editor.wait_notification("didChangeStatus", NOTICE).expect("a line").params;
+    let line = || editor.wait_notification("didChangeStatus", PATIENCE).expect("a line").params;
     // The answer comes while the model is loaded, unless that is done already.
     let loading = json!({"busy": true, "kind": "Normal", "message": "loading the model"});
     let first = line();
@@ -199,7 +196,7 @@ fn a_change_to_a_document_never_opened_is_one_warning() {
     let editor = home.editor();
     let uri = "file:///project/ghost.rs";
     editor.change(uri, None, "let x = 1;").unwrap();
-    let warning = editor.wait_notification("window/logMessage", NOTICE).expect("a warning");
+    let warning = editor.wait_notification("window/logMessage", PATIENCE).expect("a warning");
     assert_eq!(warning.params["type"], 2, "a warning");
     let message = warning.params["message"].as_str().unwrap();
     assert_eq!(message, format!("{uri}: was never opened here; open the file again"));

@@ -62,7 +62,7 @@ fn complete(session: &Session, uri: &str) {
 }
 
 async fn goes_on_while(asks: impl Fn(&Session, &str) + Send + 'static) {
-    const LONG: Duration = Duration::from_secs(10);
+    const LONG: Duration = Duration::from_secs(60);
     let project = tempfile::tempdir().unwrap();
     let file = |name: &str| project.path().join(name).to_string_lossy().into_owned();
     let pipe = file(".honeignore");
