@@ -3,7 +3,7 @@
 
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,6 +121,23 @@ impl Tools {
             .args(["-m", "pip", "install", "--quiet", "--requirement"])
             .arg(workspace.root.join(requirements));
         steps.run(name, &mut install)
+    }
+
+    /// Installs what a file of requirements names, unless the index has it not for this system.
+    /// Returns true if it is installed.
+    pub fn try_pip(&self, workspace: &Workspace, requirements: &str) -> Result<bool> {
+        let output = self
+            .command("python")
+            .args(["-m", "pip", "install", "--quiet", "--requirement"])
+            .arg(workspace.root.join(requirements))
+            .output()
+            .context("cannot start pip")?;
+        Ok(output.status.success())
+    }
+
+    /// Returns the path of a program that was installed.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bin.join(name)
     }
 
     /// A command whose PATH begins with these tools.

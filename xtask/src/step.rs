@@ -1,26 +1,28 @@
-//! Commands that are run one after the other, each with a name and a time, and a second
-//! sequence beside them.
+//! Commands that are run one after the other, each with a name and a time, and other sequences that
+//! run at the same time.
 
 use anyhow::{Context, Result, bail};
-use std::fmt;
+use std::fmt::Write;
 use std::fs::{self, File};
-use std::io::{Read, Seek};
-use std::path::PathBuf;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many lines of a failed step's output its error repeats.
+/// The number of lines of a failed step's output that are shown when it fails.
 const LAST_LINES: usize = 120;
 
-/// A sequence of steps. Sequences made by [`Steps::beside`] share their times, and none of
-/// them begins another step after one has failed.
+/// The number of those lines that are shown again at the very end.
+const LAST_LINES_AGAIN: usize = 30;
+
+/// A sequence of steps. Sequences made by [`Steps::beside`] share their times and failures. A
+/// failure ends only what depends on it, so that one run shows everything that is wrong.
 #[derive(Default)]
 pub struct Steps {
     done: Arc<Mutex<Vec<Done>>>,
-    has_failed: Arc<AtomicBool>,
-    /// Its steps have no terminal of their own: what they print is printed when they end.
+    /// The folder for what steps print. Without one they print on the terminal.
+    logs: Option<PathBuf>,
     is_beside: bool,
 }
 
@@ -28,19 +30,9 @@ struct Done {
     name: String,
     time: Duration,
     is_beside: bool,
+    /// The reason why it failed.
+    failure: Option<String>,
 }
-
-/// Why a step was not begun. The failure of another sequence is the one to tell.
-#[derive(Debug)]
-pub struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
-        write!(out, "stopped, because a step beside it failed")
-    }
-}
-
-impl std::error::Error for Stopped {}
 
 impl Steps {
     /// Runs a sequence, and prints the time of each step, also if one has failed.
@@ -51,103 +43,125 @@ impl Steps {
         result
     }
 
-    /// A sequence for another thread, which runs beside this one.
-    pub fn beside(&self) -> Steps {
-        Steps { done: self.done.clone(), has_failed: self.has_failed.clone(), is_beside: true }
+    /// Returns a sequence whose steps write what they print into files of a folder, which is
+    /// emptied. One line is printed about a step that passed.
+    pub fn with_logs(folder: &Path) -> Result<Steps> {
+        if folder.exists() {
+            fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        Ok(Steps { logs: Some(folder.to_owned()), ..Steps::default() })
     }
 
-    /// Runs the command with the terminal as its own; an error names the step.
+    /// Returns a sequence for another thread, which runs at the same time as this one.
+    pub fn beside(&self) -> Steps {
+        Steps { done: self.done.clone(), logs: self.logs.clone(), is_beside: true }
+    }
+
+    /// Runs the command. An error names the step.
     pub fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
-        let program = command.get_program().to_string_lossy().into_owned();
-        self.timed(name, |is_beside| {
-            let ran = if is_beside {
-                run_quietly(name, command)
-            } else {
-                command.status().map(|status| (status, String::new()))
-            };
-            let (status, output) = ran.with_context(|| format!("cannot start {program}"))?;
-            if status.success() {
-                return Ok(());
-            }
-            // Where a log is cut, its end is what is left of it.
-            match last_lines(&output) {
-                "" => bail!("{status}"),
-                end => bail!("{status}\nThe end of what it printed:\n{end}"),
-            }
+        // Somebody who watches sees the progress of what takes long.
+        let is_watched = !self.is_beside && std::io::stderr().is_terminal();
+        match self.log(name) {
+            Some(log) if !is_watched => self.timed(name, || run_into(&log, command)),
+            _ => self.show(name, command),
+        }
+    }
+
+    /// Runs the command with the terminal as its own.
+    pub fn show(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        self.timed(name, || match started(command.status(), command)? {
+            status if status.success() => Ok(()),
+            status => bail!("{status}"),
         })
     }
 
     /// Runs a step of this program's own.
     pub fn check(&mut self, name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.timed(name, |_| step())
+        self.timed(name, step)
     }
 
-    fn timed(&mut self, name: &str, step: impl FnOnce(bool) -> Result<()>) -> Result<()> {
-        if self.has_failed.load(Ordering::SeqCst) {
-            bail!(Stopped);
-        }
-        if !self.is_beside {
-            eprintln!("── {name}");
-        }
+    /// Returns the file for what a step prints.
+    fn log(&self, name: &str) -> Option<PathBuf> {
+        let plain = |c: char| if c.is_alphanumeric() || c == '.' { c } else { '-' };
+        let name: String = name.chars().map(plain).collect();
+        self.logs.as_ref().map(|folder| folder.join(format!("{name}.log")))
+    }
+
+    fn timed(&mut self, name: &str, step: impl FnOnce() -> Result<()>) -> Result<()> {
+        eprintln!("── {name}");
         let begun = Instant::now();
-        let result = step(self.is_beside);
-        let done = Done { name: name.into(), time: begun.elapsed(), is_beside: self.is_beside };
-        self.done.lock().unwrap_or_else(PoisonError::into_inner).push(done);
-        result
-            .inspect_err(|_| self.has_failed.store(true, Ordering::SeqCst))
-            .with_context(|| format!("step `{name}` failed"))
+        let result = step();
+        let time = begun.elapsed();
+        let failure = result.as_ref().err().map(|error| format!("{error:#}"));
+        if self.logs.is_some() {
+            let seconds = time.as_secs_f64();
+            match &failure {
+                None => eprintln!("   {name}: passed in {seconds:.1} s"),
+                Some(why) => eprintln!("   {name}: FAILED after {seconds:.1} s: {why}"),
+            }
+        }
+        let done = Done { name: name.into(), time, is_beside: self.is_beside, failure };
+        self.all().push(done);
+        result.with_context(|| format!("step `{name}` failed"))
     }
 
-    /// How long each step took, in the order in which they ended.
+    fn all(&self) -> MutexGuard<'_, Vec<Done>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Prints how long each step took, in the order in which they ended.
     pub fn print(&self) {
-        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.all();
         let width = done.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);
-        for Done { name, time, is_beside } in done.iter() {
-            let beside = if *is_beside { "  beside the others" } else { "" };
-            eprintln!("{name:<width$}  {:>7.1} s{beside}", time.as_secs_f64());
+        for Done { name, time, is_beside, failure } in done.iter() {
+            let beside = if *is_beside { "  at the same time as others" } else { "" };
+            let failed = if failure.is_some() { "  FAILED" } else { "" };
+            eprintln!("{name:<width$}  {:>7.1} s{beside}{failed}", time.as_secs_f64());
         }
     }
-}
 
-/// The first failure of two sequences, with what it was.
-pub fn both(one: Result<()>, other: Result<()>) -> Result<()> {
-    match (one, other) {
-        (Err(one), Err(other)) if one.is::<Stopped>() => Err(other),
-        (one, other) => one.and(other),
+    /// Returns the names of the failed steps, and a text that says why they failed.
+    pub fn failures(&self) -> (Vec<String>, String) {
+        let (mut names, mut text) = (vec![], String::new());
+        for Done { name, failure, .. } in self.all().iter() {
+            let Some(why) = failure else { continue };
+            let _ = writeln!(text, "FAILED {name}: {}", last_lines(why, LAST_LINES_AGAIN));
+            names.push(name.clone());
+        }
+        (names, text)
     }
 }
 
-/// The last [`LAST_LINES`] lines of a text.
-fn last_lines(text: &str) -> &str {
+/// Returns the first failure of sequences that do not depend on each other.
+pub fn all(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    results.into_iter().fold(Ok(()), Result::and)
+}
+
+/// Returns the last lines of a text.
+fn last_lines(text: &str, count: usize) -> &str {
     let text = text.trim_end();
-    let begin = text.rmatch_indices('\n').nth(LAST_LINES - 1).map_or(0, |(at, _)| at + 1);
+    let begin = text.rmatch_indices('\n').nth(count - 1).map_or(0, |(at, _)| at + 1);
     &text[begin..]
 }
 
-/// Runs the command, prints in one piece what it has printed, and answers that.
-fn run_quietly(name: &str, command: &mut Command) -> std::io::Result<(ExitStatus, String)> {
-    // A file and no pipe: what the command leaves running would keep a pipe open.
-    let path = output_file();
-    let mut output = File::options().read(true).write(true).create_new(true).open(&path)?;
-    fs::remove_file(&path)?;
-    let begun = Instant::now();
-    let status = command
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output.try_clone()?)
-        .status()?;
-    let mut bytes = vec![];
-    output.rewind()?;
-    output.read_to_end(&mut bytes)?;
-    let (time, text) = (begun.elapsed().as_secs_f64(), String::from_utf8_lossy(&bytes));
-    eprint!("── {name} (beside the others, {time:.1} s)\n{text}");
-    Ok((status, text.into_owned()))
+fn started(status: std::io::Result<ExitStatus>, command: &Command) -> Result<ExitStatus> {
+    status.with_context(|| format!("cannot start {}", command.get_program().display()))
 }
 
-fn output_file() -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    std::env::temp_dir().join(format!("hone-xtask-{}-{count}.log", std::process::id()))
+/// Runs the command with a file for its output; an error has the end of it.
+fn run_into(log: &Path, command: &mut Command) -> Result<()> {
+    // A file and no pipe, because what the command leaves running would keep a pipe open.
+    let output = File::create(log).with_context(|| log.display().to_string())?;
+    let errors = output.try_clone().with_context(|| log.display().to_string())?;
+    let status = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();
+    let status = started(status, command)?;
+    if status.success() {
+        return Ok(());
+    }
+    let bytes = fs::read(log).with_context(|| log.display().to_string())?;
+    let text = String::from_utf8_lossy(&bytes);
+    bail!("{status}; the end of {}:\n{}", log.display(), last_lines(&text, LAST_LINES))
 }
 
 #[cfg(test)]
@@ -161,7 +175,7 @@ mod tests {
     }
 
     fn names(steps: &Steps) -> Vec<String> {
-        steps.done.lock().unwrap().iter().map(|done| done.name.clone()).collect()
+        steps.all().iter().map(|done| done.name.clone()).collect()
     }
 
     #[test]
@@ -171,47 +185,60 @@ mod tests {
         let error = steps.run("broken", &mut cargo("no-such-command")).unwrap_err();
         assert!(error.to_string().contains("`broken`"), "{error}");
         assert_eq!(names(&steps), ["fine", "broken"]);
-        let mut steps = Steps::default();
-        let error = Steps::default().beside().run("broken", &mut cargo("no-such-command"));
-        let error = format!("{:#}", error.unwrap_err());
-        assert!(error.contains("no such command: `no-such-command`"), "{error}");
         let error = steps.run("absent", &mut Command::new("/no/such/program")).unwrap_err();
         assert!(format!("{error:#}").contains("/no/such/program"), "{error:#}");
     }
 
     #[test]
-    fn a_failure_stops_the_steps_beside_it_and_is_the_one_that_is_told() {
+    fn the_output_of_a_step_is_kept_and_that_of_a_failed_one_is_shown_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path().join("logs");
+        let mut steps = Steps::with_logs(&logs).unwrap().beside();
+        steps.run("a: fine", &mut cargo("--version")).unwrap();
+        steps.run("broken", &mut cargo("no-such-command")).unwrap_err();
+        assert!(fs::read_to_string(logs.join("a--fine.log")).unwrap().starts_with("cargo "));
+        let (names, text) = steps.failures();
+        assert_eq!(names, ["broken"]);
+        assert!(text.contains("FAILED broken: "), "{text}");
+        assert!(text.contains("no such command: `no-such-command`"), "{text}");
+        // The next run begins with an empty folder.
+        drop(Steps::with_logs(&logs).unwrap());
+        assert_eq!(fs::read_dir(&logs).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_failure_does_not_stop_other_sequences_and_all_are_listed() {
         let mut steps = Steps::default();
         let mut beside = steps.beside();
-        beside.run("quiet", &mut cargo("--version")).unwrap();
-        let failed = beside.run("broken", &mut cargo("no-such-command"));
-        let stopped = steps.run("never begun", &mut cargo("--version"));
-        assert!(stopped.as_ref().unwrap_err().is::<Stopped>());
-        assert_eq!(names(&steps), ["quiet", "broken"]);
-        let told = both(stopped, failed).unwrap_err();
-        assert!(told.to_string().contains("`broken`"), "{told}");
+        let results = [
+            beside.run("broken", &mut cargo("no-such-command")),
+            steps.run("fine", &mut cargo("--version")),
+            steps.check("other", || bail!("a reason")),
+        ];
+        assert!(all(results).unwrap_err().to_string().contains("`broken`"));
+        assert_eq!(names(&steps), ["broken", "fine", "other"]);
+        let (names, text) = steps.failures();
+        assert_eq!(names, ["broken", "other"]);
+        assert!(text.contains("FAILED other: a reason\n"), "{text}");
     }
 
     #[test]
     fn the_last_lines_of_a_long_text_are_kept_whole() {
-        assert_eq!(last_lines(""), "");
-        assert_eq!(last_lines("one\ntwo\n"), "one\ntwo");
-        let long: String = (0..LAST_LINES + 2).map(|at| format!("line {at}\n")).collect();
-        let last = last_lines(&long);
-        assert!(last.starts_with("line 2\n"), "{last}");
-        assert_eq!(last.lines().count(), LAST_LINES);
+        assert_eq!(last_lines("", LAST_LINES), "");
+        assert_eq!(last_lines("one\ntwo\n", LAST_LINES), "one\ntwo");
+        assert_eq!(last_lines("one\ntwo\nthree\n", 2), "two\nthree");
     }
 
     /// A server that a step leaves behind holds the step's output open.
     #[test]
-    fn a_step_ends_though_what_it_started_goes_on() {
-        let mut beside = Steps::default().beside();
-        let mut leaves = Command::new("sh");
+    fn a_step_ends_though_what_it_started_continues() {
         let folder = tempfile::tempdir().unwrap();
+        let mut steps = Steps::with_logs(&folder.path().join("logs")).unwrap().beside();
+        let mut leaves = Command::new("sh");
         let number = folder.path().join("number");
         leaves.args(["-c", "sleep 600 & echo $! > \"$0\""]).arg(&number);
-        beside.run("leaves a process", &mut leaves).unwrap();
-        let number = std::fs::read_to_string(number).unwrap();
+        steps.run("leaves a process", &mut leaves).unwrap();
+        let number = fs::read_to_string(number).unwrap();
         let mut kill = Command::new("kill");
         assert!(kill.arg(number.trim()).status().unwrap().success(), "it still runs");
     }

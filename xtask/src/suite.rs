@@ -1,6 +1,7 @@
-//! `cargo xtask test`: exactly what CI runs. Sequences of steps run side by side. One compiles and
-//! tests the Rust code, which keeps all cores busy. The others fetch tools, drive editors and let a
-//! team learn, and mostly wait.
+//! `cargo xtask test`: exactly what CI runs. While everything is compiled, tools are fetched and
+//! what needs no program of ours is checked. Then the Rust tests run, and Flower at the same time,
+//! because a team waits most of the time. The editors come last and alone: a user's keys and pauses
+//! are real, and what else runs would change what a story sees.
 
 use crate::docs;
 use crate::editors::{self, Tools};
@@ -8,14 +9,16 @@ use crate::hardware;
 use crate::layers;
 use crate::lints::with_lints;
 use crate::mirror;
+use crate::nextest;
 use crate::packages;
 use crate::step::{self, Steps};
+use crate::summary;
 use crate::supply;
 use crate::team;
 use crate::versions;
 use crate::workflows;
 use crate::workspace::Workspace;
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,8 +27,8 @@ use std::thread::{self, ScopedJoinHandle};
 /// The default model, and the small one that most end-to-end tests use.
 const MODELS: [Option<&str>; 2] = [None, Some("smollm2-135m")];
 
-/// Tests run at a low priority, so that an editor beside them gets a core when it needs one.
-const NICE: &str = "10";
+/// The folder in the target folder for what the steps print, and for the lists of tests.
+const REPORTS: &str = "test-reports";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -45,53 +48,77 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if !arguments.no_editors {
         packages::ensure_for_editors()?;
     }
-    Steps::with_times(|steps| run_steps(workspace, arguments, steps))
+    let reports = workspace.target.join(REPORTS);
+    let mut steps = Steps::with_logs(&reports)?;
+    nextest::remove_report(workspace)?;
+    let result = run_steps(workspace, arguments, &mut steps);
+    summary::print(workspace, &reports, &steps)?;
+    let (failed, _) = steps.failures();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    result
 }
 
+/// Runs every step that can be run, also after others have failed, and returns a failure.
 fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) -> Result<()> {
-    steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"]))?;
-    steps.check("layers", || layers::run(workspace))?;
-    steps.check("versions", || versions::check(&workspace.root))?;
+    let read = [
+        steps.run("format", workspace.cargo().args(["fmt", "--all", "--check"])),
+        steps.check("layers", || layers::run(workspace)),
+        steps.check("versions", || versions::check(&workspace.root)),
+    ];
     let (prepared, built) = thread::scope(|scope| {
         let beside = steps.beside();
-        let tools = scope.spawn(move || prepare(workspace, arguments, beside));
+        let prepared = scope.spawn(move || prepare(workspace, arguments, beside));
         let models = build(workspace, steps);
-        (join(tools), models)
+        (join(prepared), models)
     });
-    let (tools, models) = match (prepared, built) {
-        (Ok(tools), Ok(models)) => (tools, models),
-        (prepared, built) => return step::both(prepared.map(drop), built.map(drop)),
-    };
-    thread::scope(|scope| {
-        let (beside, mut for_team) = (steps.beside(), steps.beside());
-        let (tools, models) = (&tools, &models);
-        let stories = scope.spawn(move || stories(workspace, arguments, beside, tools, models));
-        // It waits for Flower most of the time.
-        let team = scope.spawn(move || team::test(workspace, &mut for_team, models));
-        let tested = test(workspace, steps, models);
-        step::both(tested, step::both(join(stories), join(team)))
-    })
+    let (prepared, models) = (prepared?, built?);
+    let tested = thread::scope(|scope| {
+        let mut beside = steps.beside();
+        let (models, has_team) = (&models, prepared.team.is_ok());
+        let team = scope.spawn(move || match has_team {
+            true => team::test(workspace, &mut beside, models),
+            false => Ok(()),
+        });
+        let tested = test(workspace, &prepared, steps, models);
+        step::all([tested, join(team)])
+    });
+    let played = stories(workspace, &prepared, steps, &models);
+    step::all(read.into_iter().chain([tested, played, prepared.checked, prepared.team]))
 }
 
 fn join<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
 }
 
-/// Installs tools, and runs the checks that need no program of ours.
-fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Result<Tools> {
-    let tools = Tools::install(workspace, &mut steps)?;
-    supply::check(workspace, &tools, &mut steps)?;
-    workflows::check(workspace, &tools, &mut steps)?;
-    docs::check(workspace, &tools, &mut steps)?;
-    editors::check(workspace, &tools, &mut steps)?;
-    team::install(workspace, &mut steps)?;
-    if !arguments.no_editors {
-        editors::install(workspace, &tools, &mut steps)?;
-    }
-    Ok(tools)
+/// What was installed while everything was compiled.
+struct Prepared {
+    tools: Tools,
+    nextest: PathBuf,
+    team: Result<()>,
+    /// None if they are left out.
+    editors: Option<Result<()>>,
+    checked: Result<()>,
 }
 
-/// Compiles everything once, with lints, and fetches the models; answers their folder. All
+/// Installs tools, and runs the checks that need no program of ours.
+fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Result<Prepared> {
+    let tools = Tools::install(workspace, &mut steps)?;
+    let nextest = nextest::install(workspace, &tools, &mut steps)?;
+    let checked = step::all([
+        supply::check(workspace, &tools, &mut steps),
+        workflows::check(workspace, &tools, &mut steps),
+        docs::check(workspace, &tools, &mut steps),
+        editors::check(workspace, &tools, &mut steps),
+    ]);
+    let team = team::install(workspace, &mut steps);
+    let with_editors = !arguments.no_editors;
+    let editors = with_editors.then(|| editors::install(workspace, &tools, &mut steps));
+    Ok(Prepared { tools, nextest, team, editors, checked })
+}
+
+/// Compiles everything once, with lints, fetches the models, and returns their folder. All
 /// steps use the release profile, because numerics are too slow without optimisation, and
 /// because one profile compiles the dependencies once.
 fn build(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
@@ -103,39 +130,48 @@ fn build(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
     fetch_models(workspace, steps)
 }
 
-fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
-    let cargo = workspace.cargo();
-    let mut tests = Command::new("nice");
-    tests.args(["-n", NICE]).arg(cargo.get_program()).current_dir(&workspace.root);
-    tests.args(["test", "--release", "--workspace", "--no-fail-fast"]);
-    tests.env("CARGO_TARGET_DIR", &workspace.target).env("HONE_TEST_MODELS", models);
+fn test(
+    workspace: &Workspace,
+    prepared: &Prepared,
+    steps: &mut Steps,
+    models: &Path,
+) -> Result<()> {
     let missing = hardware::missing();
     if !missing.is_empty() {
         eprintln!("this machine is without {missing}: those tests are left out");
     }
-    tests.env("HONE_TEST_WITHOUT", missing);
-    steps.run("tests", with_lints(workspace, &mut tests)?)?;
+    let mut tests = nextest::command(workspace, &prepared.nextest);
+    tests.env("HONE_TEST_MODELS", models).env("HONE_TEST_WITHOUT", &missing);
+    let mut examples = workspace.cargo();
+    examples.args(["test", "--release", "--workspace", "--doc", "--quiet"]);
     // This feature needs neither a GPU nor CUDA to build, and its test emulates one.
     let mut cuda = workspace.cargo();
     cuda.args(["test", "--release", "--workspace", "--test", "gpu"]);
-    cuda.args(["--features", "parity/cuda"]);
-    cuda.env("HONE_TEST_WITHOUT", hardware::missing());
-    steps.run("tests (cuda)", with_lints(workspace, &mut cuda)?)
+    // The learner is compiled a second time for it, and this run is short.
+    cuda.args(["--config", "profile.release.package.learner.opt-level=1"]);
+    cuda.args(["--features", "parity/cuda"]).env("HONE_TEST_WITHOUT", &missing);
+    step::all([
+        steps.show("tests", with_lints(workspace, &mut tests)?),
+        steps.run("tests (examples in the documentation)", with_lints(workspace, &mut examples)?),
+        steps.run("tests (cuda)", with_lints(workspace, &mut cuda)?),
+    ])
 }
 
 fn stories(
     workspace: &Workspace,
-    arguments: &Arguments,
-    mut steps: Steps,
-    tools: &Tools,
+    prepared: &Prepared,
+    steps: &mut Steps,
     models: &Path,
 ) -> Result<()> {
-    docs::check_generated(workspace, &mut steps)?;
-    editors::settings(workspace, tools, &mut steps)?;
-    if !arguments.no_editors {
-        editors::stories(workspace, tools, &mut steps, models)?;
-    }
-    Ok(())
+    let tools = &prepared.tools;
+    let generated = docs::check_generated(workspace, steps);
+    let settings = editors::settings(workspace, tools, steps);
+    let played = match &prepared.editors {
+        Some(Ok(())) => editors::stories(workspace, tools, steps, models),
+        // That they could not be installed is a failure of its own.
+        Some(Err(_)) | None => Ok(()),
+    };
+    step::all([generated, settings, played])
 }
 
 /// The folder with the models that tests use.

@@ -23,8 +23,8 @@ pub fn install(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
 pub fn test(workspace: &Workspace, steps: &mut Steps, models: &Path) -> Result<()> {
     let mut python = Command::new(venv(workspace).join("bin/python"));
     python
-        .args(["-m", "unittest", "discover", "--start-directory", "tests", "--top-level-directory"])
-        .arg(".")
+        .args(["-m", "unittest", "discover", "--buffer"])
+        .args(["--start-directory", "tests", "--top-level-directory", "."])
         .current_dir(workspace.root.join("team"))
         .env("HONE_BIN", workspace.binary("hone"))
         .env("HONE_TEST_MODELS", models);
