@@ -3,8 +3,9 @@
 //! program in the compiler's place (`RUSTC_WORKSPACE_WRAPPER`) for each crate of the
 //! workspace; it compiles, then runs clippy on the same crate. Warnings are errors.
 //!
-//! It also spares the optimiser what nobody waits for: a library that is compiled a second time
-//! for its unit tests, and the examples, which the tests only compile.
+//! It also spares the machine what nobody waits for: a library that is compiled a second time for
+//! its unit tests is not optimised, and of the examples, which no test runs, only the types are
+//! checked.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
@@ -67,6 +68,9 @@ pub fn compile(arguments: &[OsString]) -> Result<()> {
     let Some(output) = lint_output(arguments) else {
         return run(Command::new(rustc).args(arguments));
     };
+    if is_example(arguments) {
+        return read_example(rustc, arguments, run);
+    }
     let mut compile = Command::new(rustc);
     compile.args(arguments).args(["-D", "warnings"]);
     if is_hardly_used(arguments) {
@@ -82,15 +86,58 @@ pub fn compile(arguments: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Whether these arguments compile an example or the unit tests of a library. What integration
-/// tests compute with is in libraries, which are optimised.
-fn is_hardly_used(arguments: &[OsString]) -> bool {
-    let Some(source) = arguments.iter().map(Path::new).find(|path| is_source(path)) else {
-        return false;
+/// Lets clippy check an example. An empty file stands for the program, so that cargo does not take
+/// it for one that is still to be built. A build without this compiler makes the program.
+fn read_example(
+    rustc: &OsString,
+    arguments: &[OsString],
+    run: impl Fn(&mut Command) -> Result<()>,
+) -> Result<()> {
+    let mut clippy = Command::new("clippy-driver");
+    clippy.arg(rustc).args(without_code(arguments)).args(["-D", "warnings"]);
+    run(&mut clippy)?;
+    let program = program(arguments).context("an example without a name")?;
+    fs::write(&program, "").with_context(|| program.display().to_string())
+}
+
+/// Returns the arguments that check the same and make no code.
+fn without_code(arguments: &[OsString]) -> Vec<OsString> {
+    let emits = |argument: &OsString| argument.to_string_lossy().starts_with("--emit=");
+    let checks = OsString::from("--emit=dep-info,metadata");
+    arguments
+        .iter()
+        .map(|given| if emits(given) { checks.clone() } else { given.clone() })
+        .collect()
+}
+
+/// Returns the path of the program that these arguments make.
+fn program(arguments: &[OsString]) -> Option<PathBuf> {
+    let named = |option: &str| {
+        let at = arguments.iter().position(|argument| argument == option)?;
+        arguments.get(at + 1)
     };
+    let text = |argument: &OsString| argument.to_string_lossy().into_owned();
+    let hash = arguments.iter().map(text);
+    let hash =
+        hash.filter_map(|argument| Some(argument.strip_prefix("extra-filename=")?.to_owned()));
+    let name = text(named("--crate-name")?) + &hash.last().unwrap_or_default();
+    Some(Path::new(named("--out-dir")?).join(name + std::env::consts::EXE_SUFFIX))
+}
+
+fn is_example(arguments: &[OsString]) -> bool {
+    source(arguments)
+        .is_some_and(|source| source.components().any(|part| part.as_os_str() == "examples"))
+}
+
+/// Returns true if these arguments compile the unit tests of a library. What integration tests
+/// compute with is in libraries, which are optimised.
+fn is_hardly_used(arguments: &[OsString]) -> bool {
     let is_test = arguments.iter().any(|argument| argument == "--test");
-    let is_example = source.components().any(|part| part.as_os_str() == "examples");
-    is_example || is_test && source.ends_with("src/lib.rs")
+    is_test && source(arguments).is_some_and(|source| source.ends_with("src/lib.rs"))
+}
+
+fn source(arguments: &[OsString]) -> Option<&Path> {
+    arguments.iter().map(Path::new).find(|path| is_source(path))
 }
 
 fn is_source(path: &Path) -> bool {
@@ -155,16 +202,32 @@ mod tests {
     }
 
     #[test]
-    fn unit_tests_and_examples_are_not_optimised() {
+    fn unit_tests_are_not_optimised() {
         for (line, is_spared) in [
             ("--crate-name hone lsp-server/src/lib.rs --test --out-dir /t", true),
-            ("--crate-name step learner/examples/step.rs --crate-type bin", true),
             ("--crate-name hone lsp-server/src/lib.rs --crate-type lib", false),
-            ("--crate-name gradient learner/tests/integration/main.rs --test", false),
+            ("--crate-name integration learner/tests/integration/main.rs --test", false),
             ("--crate-name ___ --print=file-names", false),
         ] {
             assert_eq!(is_hardly_used(&arguments(line)), is_spared, "{line}");
         }
+    }
+
+    #[test]
+    fn of_examples_the_types_are_checked_and_no_program_is_made() {
+        let given = arguments(
+            "--crate-name step learner/examples/step.rs --emit=dep-info,link -C metadata=12 \
+             -C extra-filename=-ab --out-dir /t/examples",
+        );
+        assert!(is_example(&given));
+        let checks = arguments(
+            "--crate-name step learner/examples/step.rs --emit=dep-info,metadata -C metadata=12 \
+             -C extra-filename=-ab --out-dir /t/examples",
+        );
+        assert_eq!(without_code(&given), checks);
+        let name = format!("step-ab{}", std::env::consts::EXE_SUFFIX);
+        assert_eq!(program(&given), Some(Path::new("/t/examples").join(name)));
+        assert!(!is_example(&arguments("--crate-name hone lsp-server/src/lib.rs")));
     }
 
     #[test]
