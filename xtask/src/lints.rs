@@ -71,12 +71,13 @@ pub fn compile(arguments: &[OsString]) -> Result<()> {
     if is_example(arguments) {
         return read_example(rustc, arguments, run);
     }
-    let mut compile = Command::new(rustc);
-    compile.args(arguments).args(["-D", "warnings"]);
-    if is_hardly_used(arguments) {
-        compile.args(NOT_OPTIMISED);
+    if is_hardly_used(arguments) || !is_optimised(arguments) {
+        // Clippy is the compiler with more lints and without the optimiser's first passes, so one
+        // call does both.
+        let mut both = Command::new("clippy-driver");
+        return run(both.arg(rustc).args(arguments).args(["-D", "warnings"]).args(NOT_OPTIMISED));
     }
-    run(&mut compile)?;
+    run(Command::new(rustc).args(arguments).args(["-D", "warnings"]))?;
     if !is_read_with_its_tests(arguments) {
         fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
         let mut clippy = Command::new("clippy-driver");
@@ -134,6 +135,11 @@ fn is_example(arguments: &[OsString]) -> bool {
 fn is_hardly_used(arguments: &[OsString]) -> bool {
     let is_test = arguments.iter().any(|argument| argument == "--test");
     is_test && source(arguments).is_some_and(|source| source.ends_with("src/lib.rs"))
+}
+
+/// Returns true if cargo asks for an optimised crate. It leaves the level out if that is 0.
+fn is_optimised(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|argument| argument.to_string_lossy().starts_with("opt-level="))
 }
 
 fn source(arguments: &[OsString]) -> Option<&Path> {
@@ -211,6 +217,12 @@ mod tests {
         ] {
             assert_eq!(is_hardly_used(&arguments(line)), is_spared, "{line}");
         }
+    }
+
+    #[test]
+    fn a_crate_is_optimised_where_cargo_asks_for_it() {
+        assert!(is_optimised(&arguments("--crate-name hone -C opt-level=3 --out-dir /t")));
+        assert!(!is_optimised(&arguments("--crate-name tests -C codegen-units=16 --out-dir /t")));
     }
 
     #[test]
