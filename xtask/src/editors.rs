@@ -1,12 +1,13 @@
 //! The editors' part of `cargo xtask test`: the checks of the VS Code extension, and a user's
 //! stories in two real Neovims and a real VS Code on the real server.
 
-use crate::step::Steps;
+use crate::step::{self, Steps};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 /// The checks that need no editor.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
@@ -62,8 +63,23 @@ fn code_server(workspace: &Workspace) -> PathBuf {
 }
 
 /// Runs a user's stories in real editors. [`check`] has installed the packages that drive VS
-/// Code, and [`install`] the editors.
+/// Code, and [`install`] the editors. The Neovims play one after the other and VS Code at the same
+/// time: most of the time an editor waits for keys and answers.
 pub fn stories(
+    workspace: &Workspace,
+    tools: &Tools,
+    steps: &mut Steps,
+    models: &Path,
+) -> Result<()> {
+    let mut beside = steps.beside();
+    thread::scope(|scope| {
+        let in_neovim = scope.spawn(move || neovim_stories(workspace, tools, &mut beside, models));
+        let mut vscode = vscode(workspace, tools, models, "e2e");
+        step::all([steps.run("VS Code: stories", &mut vscode), step::join(in_neovim)])
+    })
+}
+
+fn neovim_stories(
     workspace: &Workspace,
     tools: &Tools,
     steps: &mut Steps,
@@ -72,12 +88,12 @@ pub fn stories(
     let binaries = workspace.target.join("release");
     let run = workspace.root.join("neovim/tests/run.sh");
     let newer = newer_neovim(workspace).join("nvim");
-    for (version, nvim) in [("0.11", tools.bin.join("nvim")), ("0.12", newer)] {
+    let played = [("0.11", tools.bin.join("nvim")), ("0.12", newer)].map(|(version, nvim)| {
         let mut neovim = tools.command("sh");
         neovim.arg(&run).arg(nvim).arg(&binaries).arg(models);
-        steps.run(&format!("Neovim {version}: stories"), &mut neovim)?;
-    }
-    steps.run("VS Code: stories", &mut vscode(workspace, tools, models, "e2e"))
+        steps.run(&format!("Neovim {version}: stories"), &mut neovim)
+    });
+    step::all(played)
 }
 
 /// A script of the extension that drives a real VS Code, which [`install`] has fetched.

@@ -1,13 +1,14 @@
 //! Commands that are run one after the other, each with a name and a time, and other sequences that
 //! run at the same time.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// The number of lines of a failed step's output that are shown when it fails.
@@ -136,6 +137,11 @@ impl Steps {
 /// Returns the first failure of sequences that do not depend on each other.
 pub fn all(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     results.into_iter().fold(Ok(()), Result::and)
+}
+
+/// Waits for a sequence that runs in another thread.
+pub fn join<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
 }
 
 /// Returns the last lines of a text.

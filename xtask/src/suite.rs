@@ -18,11 +18,11 @@ use crate::team;
 use crate::versions;
 use crate::workflows;
 use crate::workspace::Workspace;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 
 /// The default model, and the small one that most end-to-end tests use.
 const MODELS: [Option<&str>; 2] = [None, Some("smollm2-135m")];
@@ -71,7 +71,7 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) ->
         let beside = steps.beside();
         let prepared = scope.spawn(move || prepare(workspace, arguments, beside));
         let models = build(workspace, steps);
-        (join(prepared), models)
+        (step::join(prepared), models)
     });
     let (prepared, models) = (prepared?, built?);
     let tested = thread::scope(|scope| {
@@ -82,14 +82,10 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) ->
             false => Ok(()),
         });
         let tested = test(workspace, &prepared, steps, models);
-        step::all([tested, join(team)])
+        step::all([tested, step::join(team)])
     });
     let played = stories(workspace, &prepared, steps, &models);
     step::all(read.into_iter().chain([tested, played, prepared.checked, prepared.team]))
-}
-
-fn join<T>(thread: ScopedJoinHandle<Result<T>>) -> Result<T> {
-    thread.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))
 }
 
 /// What was installed while everything was compiled.
