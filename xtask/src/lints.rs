@@ -1,7 +1,7 @@
-//! Clippy beside the compiler. `cargo clippy` is a build of its own that shares nothing with
-//! `cargo build`: it reads every dependency again, which takes minutes. Here cargo calls this
-//! program in the compiler's place (`RUSTC_WORKSPACE_WRAPPER`) for each crate of the
-//! workspace; it compiles, then runs clippy on the same crate. Warnings are errors.
+//! Clippy and the compiler in one build. `cargo clippy` is a build of its own that shares nothing
+//! with `cargo build`: it reads every dependency again, which takes minutes. Here cargo calls this
+//! program instead of the compiler (`RUSTC_WORKSPACE_WRAPPER`) for each crate of the workspace, and
+//! it lints what it compiles. Warnings are errors.
 //!
 //! It also spares the machine what nobody waits for: a library that is compiled a second time for
 //! its unit tests is not optimised, and of the examples, which no test runs, only the types are
@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 /// what another compiler made, by this path.
 const WRAPPER: &str = "rustc-and-clippy";
 
-/// Whether this process has made the copy that cargo calls.
+/// True if this process has made the copy that cargo calls.
 static IS_COPIED: OnceLock<()> = OnceLock::new();
 
 /// For what is compiled and hardly used. Hone's own unit tests take a quarter of a minute longer at
@@ -50,7 +50,7 @@ fn copy_to(wrapper: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether cargo has called this program as the compiler.
+/// Returns true if cargo has called this program as the compiler.
 pub fn is_compiler(arguments: &[OsString]) -> bool {
     let name = arguments.first().map(Path::new).and_then(Path::file_stem);
     name.is_some_and(|name| name == WRAPPER) && arguments.len() > 1
@@ -71,11 +71,15 @@ pub fn compile(arguments: &[OsString]) -> Result<()> {
     if is_example(arguments) {
         return read_example(rustc, arguments, run);
     }
-    if is_hardly_used(arguments) || !is_optimised(arguments) {
-        // Clippy is the compiler with more lints and without the optimiser's first passes, so one
-        // call does both.
+    if is_test(arguments) || !is_optimised(arguments) {
+        // Clippy is the compiler with more lints and without the optimiser's first passes, which
+        // users' programs need and tests do not. So one call does both.
         let mut both = Command::new("clippy-driver");
-        return run(both.arg(rustc).args(arguments).args(["-D", "warnings"]).args(NOT_OPTIMISED));
+        both.arg(rustc).args(arguments).args(["-D", "warnings"]);
+        if is_hardly_used(arguments) {
+            both.args(NOT_OPTIMISED);
+        }
+        return run(&mut both);
     }
     run(Command::new(rustc).args(arguments).args(["-D", "warnings"]))?;
     if !is_read_with_its_tests(arguments) {
@@ -133,8 +137,11 @@ fn is_example(arguments: &[OsString]) -> bool {
 /// Returns true if these arguments compile the unit tests of a library. What integration tests
 /// compute with is in libraries, which are optimised.
 fn is_hardly_used(arguments: &[OsString]) -> bool {
-    let is_test = arguments.iter().any(|argument| argument == "--test");
-    is_test && source(arguments).is_some_and(|source| source.ends_with("src/lib.rs"))
+    is_test(arguments) && source(arguments).is_some_and(|source| source.ends_with("src/lib.rs"))
+}
+
+fn is_test(arguments: &[OsString]) -> bool {
+    arguments.iter().any(|argument| argument == "--test")
 }
 
 /// Returns true if cargo asks for an optimised crate. It leaves the level out if that is 0.
@@ -150,10 +157,10 @@ fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Whether these arguments compile a library without its tests.
+/// Returns true if these arguments compile a library without its tests.
 fn is_read_with_its_tests(arguments: &[OsString]) -> bool {
     let is_library = |pair: &[OsString]| pair[0] == "--crate-type" && pair[1] == "lib";
-    arguments.windows(2).any(is_library) && !arguments.iter().any(|argument| argument == "--test")
+    arguments.windows(2).any(is_library) && !is_test(arguments)
 }
 
 /// Where clippy may write; none where cargo only asks what the compiler can do.
