@@ -148,7 +148,7 @@ class FlowerTest(unittest.TestCase):
         while time.monotonic() < until:
             if reached():
                 return
-            time.sleep(0.1)
+            time.sleep(0.25)
         logs = {
             log.name: log.read_text(errors="replace")[-3000:] for log in self.folder.glob("*.log")
         }
