@@ -9,6 +9,7 @@ local Home = require('home')
 local pattern = arg[1] or ''
 local suites = {
   'unit',
+  'program',
   'edit_place',
   'fake',
   'next_edit',

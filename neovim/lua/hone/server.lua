@@ -2,6 +2,7 @@
 
 local notify = require('hone.notify')
 local options = require('hone.options')
+local program = require('hone.program')
 local status = require('hone.status')
 
 local M = {}
@@ -25,19 +26,37 @@ local function configured()
   return type(cmd) == 'string' and { cmd, 'lsp' } or cmd --[[@as string[] ]]
 end
 
---- The program's full path, or nil and what the user can do.
+--- Returns the program's full path, or nil and what the user can do.
 ---@return string? path, string? advice
 function M.find()
-  local program = vim.fs.normalize(configured()[1])
-  local path = vim.fn.exepath(program)
-  if path ~= '' then
+  local named = vim.fs.normalize(configured()[1])
+  local path, reason = program.find(named)
+  if path then
     return path
-  end
-  if options.current.cmd == options.defaults.cmd then
+  elseif reason == 'relative' then
+    return nil, ('option cmd: %s is relative to the current folder; name its full path'):format(named)
+  elseif options.current.cmd == options.defaults.cmd then
     local example = "require('hone').setup({ cmd = '/path/to/hone' })"
     return nil, '`hone` is not in PATH; install it, or name its path: ' .. example
   end
-  return nil, ('option cmd: %s cannot be run; correct the path'):format(program)
+  return nil, ('option cmd: %s cannot be run; correct the path'):format(named)
+end
+
+--- Starts the language server for Neovim's LSP client. Throws what the user can do if there is no
+--- program, because the client would search for its name in the current folder.
+---@param dispatchers vim.lsp.rpc.Dispatchers
+---@param config vim.lsp.ClientConfig
+---@return vim.lsp.rpc.PublicClient
+local function spawn(dispatchers, config)
+  local path, advice = M.find()
+  if not path then
+    error(advice, 0)
+  end
+  return vim.lsp.rpc.start({ path, unpack(configured(), 2) }, dispatchers, {
+    cwd = config.cmd_cwd,
+    env = config.cmd_env,
+    detached = config.detached,
+  })
 end
 
 --- Runs `hone` with arguments and calls back on the main loop.
@@ -108,9 +127,8 @@ end
 --- The configuration for |vim.lsp.config()|.
 ---@return vim.lsp.Config
 function M.config()
-  local cmd = configured()
   return {
-    cmd = { M.find() or cmd[1], unpack(cmd, 2) },
+    cmd = spawn,
     -- One server serves all folders, because Hone knows files and no projects.
     root_dir = function(buf, on_dir)
       if wanted(buf) then
@@ -132,9 +150,6 @@ end
 local function enable()
   stopping = false
   started_at_ms = vim.uv.now()
-  if options.current.cmd ~= options.defaults.cmd then
-    vim.lsp.config(NAME, { cmd = M.config().cmd })
-  end
   vim.lsp.enable(NAME)
 end
 
