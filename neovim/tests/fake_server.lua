@@ -121,6 +121,16 @@ local function requester(options, write, late)
   end
 end
 
+--- The options of the server that runs.
+---@type test.Script
+local current
+
+--- Answers completions with another text from now on.
+function M.answer(text)
+  current.answer = text
+  return ''
+end
+
 ---@class test.Script
 ---@field log string
 ---@field answer string
@@ -133,6 +143,7 @@ end
 
 ---@param options test.Script
 function M.configure(options)
+  current = options
   local write = writer(options.log)
   local closing, late = false, {}
   vim.lsp.config('hone', {

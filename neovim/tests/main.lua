@@ -12,6 +12,7 @@ local suites = {
   'program',
   'edit_place',
   'fake',
+  'repeats',
   'next_edit',
   'offers',
   'commands',
@@ -29,7 +30,7 @@ local failed, passed = 0, 0
 for _, suite in ipairs(suites) do
   for _, test in ipairs(require(suite)) do
     local name, run = unpack(test)
-    if name:find(pattern) then
+    if (suite .. ': ' .. name):find(pattern) then
       local started = vim.uv.hrtime()
       local ok, trouble = xpcall(run, debug.traceback, home)
       home:close_editors()

@@ -7,7 +7,7 @@
 # NVIM        the nvim to test, 0.11 or newer  (or $NVIM)
 # BIN_DIR     folder with hone's binaries      (or $HONE_BIN)
 # MODELS_DIR  folder with the model files      (or $HONE_MODELS; smollm2-135m is served)
-# PATTERN     run only the tests whose names match this Lua pattern
+# PATTERN     run only the tests that match this Lua pattern, such as `repeats: ` for a file
 set -eu
 
 tests=$(cd "$(dirname "$0")" && pwd)

@@ -2,6 +2,7 @@
 
 local focus = require('hone.focus')
 local keys = require('hone.keys')
+local macro = require('hone.macro')
 local next_edit = require('hone.next_edit')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -51,6 +52,10 @@ local function watch()
   -- InsertLeave would also come at CTRL-O, and would not come at CTRL-C.
   on('ModeChanged', session.left, 'i*:n')
   on({ 'BufLeave', 'WinLeave' }, session.abandon)
+  on('RecordingEnter', macro.began)
+  on('RecordingLeave', function()
+    macro.ended(vim.v.event)
+  end)
   on({ 'TextChanged', 'TextChangedI' }, next_edit.changed)
   on({ 'BufEnter', 'CursorMoved', 'CursorMovedI', 'WinScrolled' }, next_edit.moved)
 end

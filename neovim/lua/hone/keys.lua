@@ -1,6 +1,7 @@
 --- Keys that act on a visible offer or next edit, or ask for one. Without a visible one they do
 --- what they did before.
 
+local macro = require('hone.macro')
 local next_edit = require('hone.next_edit')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
@@ -20,8 +21,12 @@ local replaced = {}
 --- Modes in which a key acts, if it is not insert mode alone.
 local INSERT = { 'i' }
 
----@type table<string, { does: string, run: fun(): boolean, modes?: string[] }> by name in
----options.keymaps
+---@class hone.Action
+---@field does string
+---@field run fun(): boolean
+---@field modes? string[]
+
+---@type table<string, hone.Action> by name in options.keymaps
 local actions = {
   accept = {
     does = 'accept the suggestion',
@@ -126,6 +131,15 @@ local function menu_has_used(mode, key, below)
   return true
 end
 
+--- Returns true if a key is to do what it does without Hone, whatever is on screen.
+local function belongs_to_others(mode, key, action, before)
+  -- While a completion menu is open, the keys belong to it.
+  if vim.fn.pumvisible() == 1 or (mode == 'i' and macro.is_running()) then
+    return true
+  end
+  return false
+end
+
 local function attach(buf, mode, key, action)
   local before = find(api.nvim_buf_get_keymap(buf, mode), key)
   if before and before.desc == description(action) then
@@ -134,10 +148,9 @@ local function attach(buf, mode, key, action)
   replaced[buf] = replaced[buf] or {}
   replaced[buf][mode .. key] = before
   local run, otherwise = notify.guard(action.run), notify.guard(fall_back)
-  local in_menu = notify.guard(menu_has_used)
+  local in_menu, is_others = notify.guard(menu_has_used), notify.guard(belongs_to_others)
   vim.keymap.set(mode, key, function()
-    -- While a completion menu is open, the keys belong to it.
-    if vim.fn.pumvisible() == 1 or not (in_menu(mode, key, before) or run()) then
+    if is_others(mode, key, action, before) or not (in_menu(mode, key, before) or run()) then
       otherwise(mode, key, before)
     end
   end, { buffer = buf, desc = description(action) })

@@ -1,13 +1,14 @@
 --- The live offer of this Neovim, from the request to its end. The server has one live offer for
 --- each connection, so there is one here.
 
+local insertion = require('hone.insertion')
 local line_breaks = require('hone.line_breaks')
+local macro = require('hone.macro')
 local notify = require('hone.notify')
 local offers = require('hone.offer')
 local options = require('hone.options')
 local painter = require('hone.painter')
 local report = require('hone.report')
-local undo = require('hone.undo')
 local api = vim.api
 
 local M = {}
@@ -262,6 +263,7 @@ function M.trigger()
     return false
   end
   cancel()
+  macro.shown()
   ask(INVOKED, first)
   return true
 end
@@ -274,6 +276,7 @@ function M.turn(by)
     return false
   end
   cancel()
+  macro.shown()
   ask(INVOKED, function(items)
     for at, item in ipairs(items) do
       if vim.tbl_get(item, 'command', 'arguments', 1) == live.id then
@@ -285,21 +288,30 @@ function M.turn(by)
   return true
 end
 
---- Is called when the user left insert mode, which rejects a visible offer.
-function M.left()
-  place = nil
-  M.dismiss()
-end
-
---- Rejects the visible offer.
----@return boolean whether there was one
-function M.dismiss()
+---@return boolean whether there was a visible offer
+local function reject()
   cancel()
   local offered = live ~= nil and live.shown
   if offered then
     report.rejected(live)
   end
   drop()
+  return offered
+end
+
+--- Is called when the user left insert mode, which rejects a visible offer.
+function M.left()
+  place = nil
+  reject()
+end
+
+--- Rejects the visible offer.
+---@return boolean whether there was one
+function M.dismiss()
+  local offered = reject()
+  if offered then
+    macro.shown()
+  end
   return offered
 end
 
@@ -315,17 +327,6 @@ end
 
 function M.is_visible()
   return live ~= nil and live.shown
-end
-
---- @param over integer bytes behind the cursor that the text replaces
-local function insert(text, over)
-  local row, col = unpack(api.nvim_win_get_cursor(0))
-  local lines = vim.split(text, '\n', { plain = true })
-  -- One `u` removes what was accepted and keeps what was typed.
-  undo.start_step()
-  api.nvim_buf_set_text(0, row - 1, col, row - 1, col + over, lines)
-  local last = lines[#lines]
-  api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #last or #last })
 end
 
 --- Accepts the part of the visible offer that `part` cuts off.
@@ -347,13 +348,12 @@ function M.accept(part)
   if live.entered == #live.text then
     report.accepted(live)
     drop()
-    insert(piece, over)
+    insertion.insert(piece, over, function() end)
   else
     report.partly_accepted(live, offers.utf16_length(live))
     live.replaces = live.replaces:sub(over + 1)
     live.behind = live.behind:sub(over + 1)
-    insert(piece, over)
-    draw()
+    insertion.insert(piece, over, follow)
   end
   return true
 end
