@@ -13,6 +13,7 @@ local suites = {
   'edit_place',
   'fake',
   'repeats',
+  'snippets',
   'next_edit',
   'offers',
   'commands',

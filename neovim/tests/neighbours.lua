@@ -1,4 +1,4 @@
---- Hone beside what else acts on the text of an insert mode: completion menus, snippets, another
+--- Hone beside what else acts on the text of an insert mode: completion menus, another
 --- plugin with ghost text, and tools that change the file when it is saved. The plugins are those
 --- of `install-neighbours.sh`, in the folder that $HONE_NEIGHBOURS names.
 
@@ -133,32 +133,6 @@ local neighbours = {
         return editor:screen()
       end)
       check.equal({}, accepted(home, 'menu.rs'), 'accepted offers')
-      editor:quit()
-    end,
-  },
-  {
-    'in a snippet Tab takes a visible offer, and without one goes to the next place',
-    function(home)
-      local expand = [[vim.keymap.set('i', '<F2>', function()
-        vim.snippet.expand('a($1)\n%s$2\n$3')
-      end)]]
-      local editor = home:edit('snippet.rs', '', { init = expand:format(WEEK) })
-      editor:press('i')
-      editor:press('F2')
-      wait.until_('the snippet', function()
-        return editor:lines()[1] == 'a()'
-      end)
-      wait.settle()
-      editor:press('C-]')
-      editor:press('Tab')
-      editor:wait_for(GHOST)
-      check.equal('a()', editor:lines()[1], 'Tab inserts nothing')
-      editor:press('Tab')
-      wait.until_('the offer in the buffer', function()
-        return vim.startswith(editor:lines()[2], GHOST)
-      end)
-      wait.settle()
-      check.equal(1, #accepted(home, 'snippet.rs'), 'accepted offers')
       editor:quit()
     end,
   },

@@ -7,6 +7,7 @@ local notify = require('hone.notify')
 local offers = require('hone.offer')
 local options = require('hone.options')
 local session = require('hone.session')
+local snippet = require('hone.snippet')
 local api = vim.api
 
 local M = {}
@@ -25,23 +26,27 @@ local INSERT = { 'i' }
 ---@field does string
 ---@field run fun(): boolean
 ---@field modes? string[]
+---@field inserts? boolean true if it puts a part of an offer into the buffer
 
 ---@type table<string, hone.Action> by name in options.keymaps
 local actions = {
   accept = {
     does = 'accept the suggestion',
+    inserts = true,
     run = function()
       return session.accept(offers.whole)
     end,
   },
   accept_word = {
     does = 'accept the next word of the suggestion',
+    inserts = true,
     run = function()
       return session.accept(offers.word)
     end,
   },
   accept_line = {
     does = 'accept the next line of the suggestion',
+    inserts = true,
     run = function()
       return session.accept(offers.line)
     end,
@@ -131,10 +136,15 @@ local function menu_has_used(mode, key, below)
   return true
 end
 
---- Returns true if a key is to do what it does without Hone, whatever is on screen.
+--- Returns true if a key is to do what it does without Hone, whatever is on screen. An offer that it
+--- leads away from has no verdict.
 local function belongs_to_others(mode, key, action, before)
   -- While a completion menu is open, the keys belong to it.
   if vim.fn.pumvisible() == 1 or (mode == 'i' and macro.is_running()) then
+    return true
+  end
+  if action.inserts and snippet.has(before or find(api.nvim_get_keymap(mode), key)) then
+    session.abandon()
     return true
   end
   return false

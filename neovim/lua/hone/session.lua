@@ -9,6 +9,7 @@ local offers = require('hone.offer')
 local options = require('hone.options')
 local painter = require('hone.painter')
 local report = require('hone.report')
+local snippet = require('hone.snippet')
 local api = vim.api
 
 local M = {}
@@ -301,6 +302,10 @@ end
 
 --- Is called when the user left insert mode, which rejects a visible offer.
 function M.left()
+  if snippet.is_in() then
+    M.abandon()
+    return
+  end
   place = nil
   reject()
 end
