@@ -85,3 +85,46 @@ test('no key takes a character of a Mac, except while an offer is there as VS Co
         assert.ok(!takes || when.includes('inlineSuggestionVisible'), `${command}: ${mac ?? key}`);
     }
 });
+
+/**
+ * The places that start a program, and by which functions. Each gives a full path, which
+ * `core/search.ts` found or the user named, and a list of arguments that no shell reads. A new
+ * place needs the same.
+ */
+const STARTS = {
+    'client.ts': ['spawn'],
+    'commands.ts': ['createTerminal'],
+    'core/program.ts': ['execFile', 'spawn'],
+};
+
+/** A regular expression has a function `exec` too. */
+const STARTER =
+    /(?<!\/[a-z]*\.)\b(spawn|spawnSync|execFile|execFileSync|exec|execSync|fork|createTerminal|sendText|executeTask|openExternal|ShellExecution|ProcessExecution)\(/g;
+
+test('only known places start a program, and none through a shell', () => {
+    const folder = new URL('../src/', import.meta.url);
+    const names = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith('.ts'));
+    const starts = {};
+    for (const name of names) {
+        const text = source(name);
+        assert.doesNotMatch(text, /\bshell: /, name);
+        const found = text
+            .split('\n')
+            .filter((line) => !/^\s*(\/\/|\*)/.test(line))
+            .flatMap((line) => [...line.matchAll(STARTER)])
+            .map(([, starter]) => starter);
+        if (found.length > 0) starts[name] = [...new Set(found)].sort();
+    }
+    assert.deepEqual(starts, STARTS);
+});
+
+test('a workspace sets whether there are offers, and nothing else', () => {
+    const all = manifest.contributes.configuration.flatMap(({ properties }) =>
+        Object.entries(properties),
+    );
+    const ofWorkspace = all.filter(([, { scope }]) => scope !== 'machine').map(([name]) => name);
+    assert.deepEqual(ofWorkspace, ['hone.enabled', 'hone.languages']);
+    const { supported, restrictedConfigurations } = manifest.capabilities.untrustedWorkspaces;
+    assert.equal(supported, 'limited');
+    assert.ok(restrictedConfigurations.includes('hone.path'));
+});

@@ -3,6 +3,7 @@
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { tryIt } from './firstrun';
+import { pickTrustedFolder } from './folder';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import { pickEagerness, pickSnooze, why } from './manners';
@@ -13,7 +14,6 @@ import { learnRequest, statusRequest } from './core/protocol';
 import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
 import { eagerness, isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
-import { quoted } from './core/shell';
 import type { WarmStart } from './warmStart';
 
 export interface CommandParts {
@@ -168,16 +168,17 @@ async function learn(server: Server): Promise<void> {
 
 async function rehearse(server: Server): Promise<void> {
     const program = server.program();
-    const folders = vscode.workspace.workspaceFolders ?? [];
-    const folder = folders.length > 1 ? await vscode.window.showWorkspaceFolderPick() : folders[0];
+    const folder = await pickTrustedFolder();
     if (!folder) return;
     const terminal = vscode.window.createTerminal({
         name: `Hone: rehearsing ${basename(folder.uri.fsPath)}`,
         cwd: folder.uri,
         iconPath: new vscode.ThemeIcon('mortar-board'),
+        // No shell stands between, which would read the folder's name as a part of a command.
+        shellPath: program,
+        shellArgs: ['rehearse', '--repo', folder.uri.fsPath, '--wait'],
     });
     terminal.show();
-    terminal.sendText([program, 'rehearse', '--repo', folder.uri.fsPath].map(quoted).join(' '));
 }
 
 /** Shows the README of this package. It needs no network and fits the installed version. */

@@ -1,12 +1,12 @@
 // The server of this window. It connects `supervisor.ts` with the editor.
 
-import { accessSync, constants, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as vscode from 'vscode';
 import { HoneClient } from './client';
 import { locate, type Located } from './core/locate';
 import { ask } from './core/program';
 import { didChangeStatus } from './core/protocol';
+import { thisMachine } from './core/search';
 import { programPath } from './settings';
 import type { ServerState, StatusLine } from './core/status';
 import { Supervisor } from './core/supervisor';
@@ -58,10 +58,8 @@ export class Server implements vscode.Disposable {
             configured: programPath(),
             extensionFolder: this.extensionFolder,
             homeFolder: homedir(),
-            platform: process.platform,
             arch: process.arch,
-            searchPath: process.env['PATH'] ?? '',
-            isExecutable,
+            ...thisMachine(),
         });
     }
 
@@ -106,14 +104,5 @@ export class Server implements vscode.Disposable {
         void this.stop();
         this.stateEmitter.dispose();
         this.lineEmitter.dispose();
-    }
-}
-
-function isExecutable(path: string): boolean {
-    try {
-        accessSync(path, constants.X_OK);
-        return statSync(path).isFile();
-    } catch {
-        return false;
     }
 }

@@ -4,7 +4,9 @@
 import { basename } from 'node:path';
 import * as vscode from 'vscode';
 import { ask, run } from './core/program';
+import { onPath, thisMachine } from './core/search';
 import { HistoryLearning, learnHistory } from './core/warmStart';
+import { pickTrustedFolder } from './folder';
 import type { Server } from './server';
 
 const ALL = 'Learn from All Commits';
@@ -17,9 +19,7 @@ export class WarmStart implements vscode.Disposable {
 
     async learn(): Promise<void> {
         if (this.running) throw new Error('it is learning from the history already');
-        const folders = vscode.workspace.workspaceFolders ?? [];
-        const folder =
-            folders.length > 1 ? await vscode.window.showWorkspaceFolderPick() : folders[0];
+        const folder = await pickTrustedFolder();
         if (!folder) return;
         const me = await mailOf(folder.uri.fsPath);
         const detail =
@@ -82,8 +82,10 @@ export class WarmStart implements vscode.Disposable {
 
 /** The mail address that git writes into the user's commits here, if there is one. */
 async function mailOf(folder: string): Promise<string | undefined> {
+    const git = onPath('git', thisMachine());
+    if (git === undefined) return undefined;
     try {
-        const mail = await ask('git', ['-C', folder, 'config', 'user.email']);
+        const mail = await ask(git, ['-C', folder, 'config', 'user.email']);
         return mail.trim() || undefined;
     } catch {
         return undefined;

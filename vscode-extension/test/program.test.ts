@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ask, lastLine, run } from '../src/core/program';
-import { quoted } from '../src/core/shell';
 
 test('an error is the last line that the program printed', async () => {
     assert.equal(lastLine('a\nError: model.gguf is missing\n\n'), 'model.gguf is missing');
@@ -23,9 +22,4 @@ test('lines arrive one by one, and a line that cannot be read is an error', asyn
     assert.deepEqual(lines, ['1', '2']);
     const reading = run(process.execPath, ['-e', 'console.log("{")'], (line) => JSON.parse(line));
     await assert.rejects(reading, SyntaxError);
-});
-
-test('a shell reads a quoted text back as one argument', () => {
-    assert.equal(quoted('/usr/bin/hone'), '/usr/bin/hone');
-    assert.equal(quoted("/home/a b'; rm -rf ~"), "'/home/a b'\\''; rm -rf ~'");
 });

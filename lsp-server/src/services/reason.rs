@@ -158,7 +158,7 @@ impl Reason {
     pub fn remedy(&self) -> Option<String> {
         let command = match self {
             Reason::SwitchedOff | Reason::Snoozed { .. } => "hone resume completions".into(),
-            Reason::LanguageOff { language } => {
+            Reason::LanguageOff { language } if is_plain(language) => {
                 format!("hone config set completion.languages.{language} true")
             }
             Reason::ProseOff { .. } => "hone config set completion.prose true".into(),
@@ -185,6 +185,11 @@ impl Reason {
     }
 }
 
+/// Returns true if every shell reads a language's name as the client gave it.
+fn is_plain(language: &str) -> bool {
+    language.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+'))
+}
+
 fn against(weighed: &[String]) -> String {
     if weighed.is_empty() {
         return String::new();
@@ -202,6 +207,8 @@ mod tests {
         assert!(off.sentence().contains("python"));
         let command = "hone config set completion.languages.python true";
         assert_eq!(off.remedy().as_deref(), Some(command));
+        let named_oddly = Reason::LanguageOff { language: "c'; id; '".into() };
+        assert_eq!(named_oddly.remedy(), None, "a command is copied into a shell");
         assert_eq!(Reason::NothingToAdd.remedy(), None);
         assert!(Reason::Shown.is_offer() && !Reason::NothingToAdd.is_offer());
     }

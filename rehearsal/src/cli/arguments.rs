@@ -187,6 +187,9 @@ pub struct Arguments {
                                       "report", "svg", "transcript", "live", "progress", "adopt",
                                       "run"])]
     pub next_edits: bool,
+    /// Wait for Enter at the end: the terminal of an editor closes with its program
+    #[arg(long, hide = true)]
+    pub wait: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
     #[arg(long)]
     pub keep_homes: bool,

@@ -31,8 +31,22 @@ const INTERRUPTED: u8 = 130;
 
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    let code = exit_code(&arguments);
+    if arguments.wait && !interrupt::requested() {
+        wait_for_enter();
+    }
+    code
+}
+
+/// Waits until the report was read. A terminal that is gone does not wait.
+fn wait_for_enter() {
+    eprintln!("Press Enter to close this terminal.");
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+fn exit_code(arguments: &Arguments) -> ExitCode {
     let is_saved = arguments.work.is_some();
-    match rehearse(&arguments) {
+    match rehearse(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<Interrupted>() || interrupt::requested() => {
             eprintln!("interrupted; the daemons and their temporary homes are gone");
