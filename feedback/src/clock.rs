@@ -15,7 +15,7 @@ pub trait Clock: Send + Sync {
     /// Milliseconds since this clock was made. It never goes back, and the hours that
     /// the machine sleeps do not count.
     fn elapsed_ms(&self) -> u64;
-    /// Moves a manual clock, both of its times. `false` if the clock cannot be moved.
+    /// Moves both of a clock's times. Returns false if the clock cannot be moved.
     fn advance(&self, ms: u64) -> bool {
         let _ = ms;
         false
@@ -44,6 +44,29 @@ impl Clock for SystemClock {
 
     fn elapsed_ms(&self) -> u64 {
         self.started.elapsed().as_millis() as u64
+    }
+}
+
+/// The computer's clock, which can be moved ahead. Tests use it where an editor needs time that
+/// passes, and nobody wants to wait.
+#[derive(Default)]
+pub struct MovableClock {
+    system: SystemClock,
+    ahead_ms: AtomicU64,
+}
+
+impl Clock for MovableClock {
+    fn unix_ms(&self) -> u64 {
+        self.system.unix_ms() + self.ahead_ms.load(Ordering::SeqCst)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.system.elapsed_ms() + self.ahead_ms.load(Ordering::SeqCst)
+    }
+
+    fn advance(&self, ms: u64) -> bool {
+        self.ahead_ms.fetch_add(ms, Ordering::SeqCst);
+        true
     }
 }
 
@@ -95,6 +118,17 @@ mod tests {
         assert_eq!((clock.unix_ms(), clock.elapsed_ms()), (1007, 7));
         clock.set_unix_ms(5);
         assert_eq!((clock.unix_ms(), clock.elapsed_ms()), (5, 7));
+    }
+
+    #[test]
+    fn a_movable_clock_passes_and_moves_both_times() {
+        const HOUR_MS: u64 = 3_600_000;
+        let (clock, system) = (MovableClock::default(), SystemClock::default());
+        let before_ms = system.unix_ms();
+        assert!(clock.passes() && clock.advance(HOUR_MS));
+        assert!(clock.elapsed_ms() >= HOUR_MS);
+        assert!(clock.unix_ms() >= before_ms + HOUR_MS);
+        assert!(!system.advance(HOUR_MS), "the system's clock stays");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `hone feedback`: the verdicts on the offers, for other programs.
 
-use crate::cli::inspect::{each_offer, is_broken_pipe};
+use crate::cli::events::{each_offer, is_broken_pipe};
 use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;

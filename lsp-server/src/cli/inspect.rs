@@ -1,13 +1,10 @@
-//! `hone status` and `hone events`. They ask the daemon if one runs, and else
-//! read its files.
+//! `hone status`. It asks the daemon if one runs, and else reads its files.
 
 use crate::adapters::registry::Registry;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
-use crate::report::export::{stream, without_code};
-use crate::report::offers::{OfferHistory, Offers};
 use crate::report::status::{
     AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
 };
@@ -15,17 +12,10 @@ use crate::services::adapter_service::Swaps;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
 use anyhow::{Context, Result};
-use feedback::event::Event;
 use feedback::log::{EventLog, MemoryLog};
 use feedback::sled_log::SledLog;
 use models::store::Store;
-use std::io::Write;
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, BufReader};
-
-/// Bytes between the log's reader and this command's printing.
-const PIPE_BYTES: usize = 64 * 1024;
+use tokio::io::AsyncReadExt;
 
 /// The status, from the daemon if one runs, and else from its files.
 pub async fn current(home: &Paths) -> Result<Status> {
@@ -102,76 +92,4 @@ fn from_files(home: &Paths) -> Result<Status> {
         learner,
         settings_problems: configured.problems,
     })
-}
-
-pub async fn events(home: &Paths, with_code: bool) -> Result<()> {
-    let mut output = std::io::stdout().lock();
-    let mut failed = None;
-    let mut print = |event: Event| -> Result<()> {
-        let value = if with_code { serde_json::to_value(&event)? } else { without_code(&event)? };
-        Ok(writeln!(output, "{value}")?)
-    };
-    each_event(home, |event| match print(event) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
-        }
-    })
-    .await?;
-    match failed {
-        // A reader that has enough, such as `head`, ends the pipe; that is no error.
-        Some(error) if !is_broken_pipe(&error) => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Visits each offer with what became of it, oldest first.
-pub async fn each_offer(home: &Paths, each: impl FnMut(OfferHistory) -> Result<()>) -> Result<()> {
-    let mut offers = Offers::new(each);
-    let mut failed = None;
-    each_event(home, |event| match offers.event(event) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
-        }
-    })
-    .await?;
-    failed.map_or_else(|| offers.finish(), Err)
-}
-
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-/// Visits what was recorded, in order. It comes from the daemon if one runs.
-async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
-    if let Some(connection) = client::connect_settled(home, Command::Events).await? {
-        return each_line(connection.read, visit).await.map(drop);
-    }
-    if !home.event_log().exists() {
-        return Ok(());
-    }
-    let log = Arc::new(SledLog::open(&home.event_log())?);
-    let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
-    let writing = async move { stream(log, &mut write).await };
-    let (written, visited) = tokio::join!(writing, each_line(BufReader::new(read), visit));
-    visited.and_then(|all| if all { written } else { Ok(()) })
-}
-
-/// Visits each line, and returns whether all were visited.
-async fn each_line(
-    reader: impl AsyncBufRead + Unpin,
-    mut visit: impl FnMut(Event) -> ControlFlow<()>,
-) -> Result<bool> {
-    let mut lines = reader.lines();
-    while let Some(line) = lines.next_line().await? {
-        let event: Event = serde_json::from_str(&line).context("the log cannot be read")?;
-        if visit(event).is_break() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -4,8 +4,10 @@
 mod output;
 
 mod adapter;
+mod clock;
 mod config;
 mod doctor;
+mod events;
 mod feedback;
 mod forget;
 mod gate;
@@ -105,6 +107,9 @@ enum Command {
         /// Include code: prompts, offered text and token ids
         #[arg(long)]
         with_code: bool,
+        /// Then print each event as it is recorded, until you end this
+        #[arg(long)]
+        follow: bool,
     },
     /// Show what makes the gate show an offer or hold it back, and how right it was
     Gate(gate::GateArgs),
@@ -171,6 +176,12 @@ enum Command {
     /// List, fetch and choose models
     #[command(subcommand)]
     Model(model::ModelCommand),
+    /// Move the daemon's clock ahead, if it runs with HONE_CLOCK=movable (tests)
+    #[command(hide = true)]
+    AdvanceClock {
+        /// Milliseconds
+        ms: u64,
+    },
     /// Do what only experiments need
     #[command(subcommand, hide = true)]
     Lab(lab::LabCommand),
@@ -257,7 +268,9 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Why(args) => why::why(&home, args).await,
         Command::Doctor(args) => doctor::run(&home, args).await,
-        Command::Events { json: _, with_code } => inspect::events(&home, with_code).await,
+        Command::Events { with_code, follow: true, .. } => events::follow(&home, with_code).await,
+        Command::Events { with_code, .. } => events::events(&home, with_code).await,
+        Command::AdvanceClock { ms } => clock::advance(&home, ms).await,
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
         Command::Feedback(command) => feedback::run(&home, command).await,

@@ -1,7 +1,7 @@
 //! `hone report`: a table, JSON, or a page.
 
 use crate::adapters::registry::Registry;
-use crate::cli::inspect::each_offer;
+use crate::cli::events::each_offer;
 use crate::cli::settings::Configured;
 use crate::paths::Paths;
 use crate::report::{Adapter, ReportBuilder, page::page, table::table};

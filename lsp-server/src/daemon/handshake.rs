@@ -41,6 +41,10 @@ pub enum Command {
     Snooze { snooze: Snooze },
     /// All events follow, each in one line of JSON.
     Events,
+    /// The events from this number on follow, and then each as it is recorded.
+    Follow { from: u64 },
+    /// Moves a clock that can be moved; a [`Reply`] follows.
+    AdvanceClock { ms: u64 },
     /// Ends the daemon. The stream ends when the daemon has ended.
     Stop,
     /// Starts an update from the labels that wait.
@@ -171,6 +175,8 @@ mod tests {
         for command in [
             Command::Lsp,
             Command::Configure,
+            Command::Follow { from: 7 },
+            Command::AdvanceClock { ms: 7 },
             Command::UseAdapter { adapter: 3 },
             Command::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
             Command::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },

@@ -12,10 +12,10 @@ use crate::platform::process::Termination;
 use crate::protocol::handlers;
 use crate::report::export;
 use crate::services::health::Source;
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
@@ -202,9 +202,9 @@ async fn connection(
         None => return Ok(()),
     };
     let app = &app;
+    let daemon_ends = async { while progress.changed().await.is_ok() {} };
     match hello.command {
         Command::Lsp => {
-            let daemon_ends = async { while progress.changed().await.is_ok() {} };
             handlers::serve(app.clone(), learn, read, &mut write, daemon_ends).await;
         }
         Command::Status => write_line(&mut write, &app.status()).await?,
@@ -245,7 +245,26 @@ async fn connection(
         Command::Receive { message } => {
             write_line(&mut write, &sendable(app.receive(message).await)).await?;
         }
-        Command::Events => export::stream(app.services.recorder.log().clone(), &mut write).await?,
+        Command::Events => {
+            export::stream(app.services.recorder.log().clone(), 0, &mut write).await?;
+        }
+        Command::Follow { from } => {
+            let recorder = &app.services.recorder;
+            // A client that follows sends nothing more. What can be read is its end.
+            let end = async {
+                tokio::select! {
+                    _ = read.read_u8() => {}
+                    () = daemon_ends => {}
+                }
+            };
+            export::follow(recorder.log(), recorder.recorded(), from, &mut write, end).await?;
+        }
+        Command::AdvanceClock { ms } => {
+            let moved = app.services.clock.advance(ms);
+            app.tick();
+            let result = moved.then_some(()).ok_or_else(|| anyhow!("this daemon's clock stays"));
+            write_line(&mut write, &Reply::from(result)).await?;
+        }
         Command::Stop => {
             stop.notify_one();
             // The end of this stream tells the client that everything is on disk, or that the

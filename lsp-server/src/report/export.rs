@@ -7,18 +7,43 @@ use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The number of lines that are read ahead of a slow reader.
 const READ_AHEAD: usize = 64;
 
-/// Writes every event, one line of JSON each.
-pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpin)) -> Result<()> {
+/// Writes every event, and each further one when `recorded` changes, until `end`. The last line that
+/// is written is whole.
+pub async fn follow(
+    log: &Arc<dyn EventLog>,
+    mut recorded: watch::Receiver<u64>,
+    from: u64,
+    writer: &mut (impl AsyncWrite + Unpin),
+    end: impl Future<Output = ()>,
+) -> Result<()> {
+    let mut next = from;
+    tokio::pin!(end);
+    loop {
+        next = stream(log.clone(), next, writer).await?;
+        tokio::select! {
+            changed = recorded.changed() => changed?,
+            () = &mut end => return stream(log.clone(), next, writer).await.map(drop),
+        }
+    }
+}
+
+/// Writes the events from this number on, one line of JSON each. Returns the number after the last.
+pub async fn stream(
+    log: Arc<dyn EventLog>,
+    from: u64,
+    writer: &mut (impl AsyncWrite + Unpin),
+) -> Result<u64> {
     let (lines, mut queue) = mpsc::channel(READ_AHEAD);
-    let reader = tokio::task::spawn_blocking(move || -> Result<()> {
-        let mut failed = None;
-        log.scan(0, &mut |event| match serde_json::to_vec(&event) {
+    let reader = tokio::task::spawn_blocking(move || -> Result<u64> {
+        let (mut failed, mut next) = (None, from);
+        log.scan(from, &mut |event| match serde_json::to_vec(&event) {
             Ok(mut line) => {
+                next = event.seq + 1;
                 line.push(b'\n');
                 // An error means that the reader is gone.
                 match lines.blocking_send(line) {
@@ -31,7 +56,7 @@ pub async fn stream(log: Arc<dyn EventLog>, writer: &mut (impl AsyncWrite + Unpi
                 ControlFlow::Break(())
             }
         })?;
-        failed.map_or(Ok(()), |error| Err(error.into()))
+        failed.map_or(Ok(next), |error| Err(error.into()))
     });
     while let Some(line) = queue.recv().await {
         writer.write_all(&line).await?;
@@ -82,6 +107,40 @@ pub fn without_code(event: &Event) -> Result<Value> {
 mod tests {
     use super::*;
     use feedback::event::{Completion, Decision, GateRecord, TokenRecord};
+    use feedback::log::MemoryLog;
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    #[tokio::test]
+    async fn a_follower_gets_what_was_recorded_and_then_each_event_once() {
+        let log: Arc<dyn EventLog> = Arc::new(MemoryLog::default());
+        let (recorded, news) = watch::channel(0);
+        let (read, mut write) = tokio::io::duplex(1024);
+        let record = |id: &str| {
+            log.append(0, EventKind::Replacement { id: id.into(), tokens: vec![] }).unwrap();
+            recorded.send_modify(|count| *count += 1);
+        };
+        let ids = async {
+            let mut lines = BufReader::new(read).lines();
+            let mut ids = vec![];
+            for next in ["2-1", "3-1", ""] {
+                let line = lines.next_line().await.unwrap().unwrap();
+                let event: Event = serde_json::from_str(&line).unwrap();
+                ids.push(event.seq);
+                if !next.is_empty() {
+                    record(next);
+                }
+            }
+            ids
+        };
+        record("0-1");
+        record("1-1");
+        tokio::select! {
+            ended = follow(&log, news, 1, &mut write, std::future::pending()) => {
+                panic!("it ended: {ended:?}")
+            }
+            ids = ids => assert_eq!(ids, [1, 2, 3]),
+        }
+    }
 
     #[test]
     fn no_field_of_an_event_holds_code_unless_asked_for() {

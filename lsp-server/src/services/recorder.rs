@@ -43,6 +43,8 @@ pub struct Recorder {
     labels: watch::Sender<usize>,
     /// Notified when the trial may have something to decide or to compare.
     trial_news: Arc<Notify>,
+    /// The number of times that something was recorded by this daemon.
+    recorded: watch::Sender<u64>,
     offers_made: AtomicU64,
     /// A random number that makes the ids of offers differ between two runs of the daemon, whatever
     /// their clocks show.
@@ -93,6 +95,7 @@ impl Recorder {
             edit_gate,
             labels: watch::Sender::new(0),
             trial_news: Arc::default(),
+            recorded: watch::Sender::new(0),
             offers_made: AtomicU64::new(1),
             run_id: rand::random(),
         };
@@ -124,6 +127,12 @@ impl Recorder {
             }
         }
         self.publish_labels(&state);
+        self.recorded.send_modify(|times| *times += 1);
+    }
+
+    /// A value that changes whenever something was recorded.
+    pub fn recorded(&self) -> watch::Receiver<u64> {
+        self.recorded.subscribe()
     }
 
     fn fold_in(&self, state: &mut State, event: &event::Event) {

@@ -1,7 +1,7 @@
 //! The model: its file, the memory that it needs, and how fast it answers here.
 
 use super::{ANSWER_LIMIT, Check, Patient};
-use crate::cli::inspect::each_offer;
+use crate::cli::events::each_offer;
 use crate::report::status::Status;
 use feedback::event::Completion;
 use models::store::Store;

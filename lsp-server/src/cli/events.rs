@@ -1,0 +1,140 @@
+//! `hone events`. It asks the daemon if one runs, and else reads its files.
+
+use crate::daemon::client;
+use crate::daemon::handshake::Command;
+use crate::paths::Paths;
+use crate::report::export::{stream, without_code};
+use crate::report::offers::{OfferHistory, Offers};
+use anyhow::{Context, Result};
+use feedback::event::Event;
+use feedback::sled_log::SledLog;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, BufReader};
+use tokio::time::sleep;
+
+/// Bytes between the log's reader and this command's printing.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// The time between two looks for a daemon while none runs.
+const NO_DAEMON_POLL: Duration = Duration::from_millis(100);
+
+/// Prints what was recorded.
+pub async fn events(home: &Paths, with_code: bool) -> Result<()> {
+    let mut printer = Printer { with_code, ..Printer::default() };
+    each_event(home, |event| printer.print(event)).await?;
+    printer.end()
+}
+
+/// Prints what was recorded, and then each event as it is recorded, by whatever daemon runs. It ends
+/// once nobody reads it.
+pub async fn follow(home: &Paths, with_code: bool) -> Result<()> {
+    let mut printer = Printer { with_code, ..Printer::default() };
+    if client::connect_settled(home, Command::Status).await?.is_none() {
+        each_event(home, |event| printer.print(event)).await?;
+    }
+    while !printer.is_done() {
+        let command = Command::Follow { from: printer.next_seq };
+        match client::connect_settled(home, command).await? {
+            Some(connection) => {
+                each_line(connection.read, |event| printer.print(event)).await?;
+            }
+            None => sleep(NO_DAEMON_POLL).await,
+        }
+    }
+    printer.end()
+}
+
+/// Prints events to stdout until that fails.
+#[derive(Default)]
+struct Printer {
+    with_code: bool,
+    /// The number after that of the last printed event.
+    next_seq: u64,
+    failed: Option<anyhow::Error>,
+}
+
+impl Printer {
+    fn print(&mut self, event: Event) -> ControlFlow<()> {
+        match self.try_print(&event) {
+            Ok(()) => {
+                self.next_seq = event.seq + 1;
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn try_print(&self, event: &Event) -> Result<()> {
+        let value =
+            if self.with_code { serde_json::to_value(event)? } else { without_code(event)? };
+        Ok(writeln!(std::io::stdout().lock(), "{value}")?)
+    }
+
+    fn is_done(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    fn end(self) -> Result<()> {
+        match self.failed {
+            // A reader that has enough, such as `head`, ends the pipe; that is no error.
+            Some(error) if !is_broken_pipe(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Visits each offer with what became of it, oldest first.
+pub async fn each_offer(home: &Paths, each: impl FnMut(OfferHistory) -> Result<()>) -> Result<()> {
+    let mut offers = Offers::new(each);
+    let mut failed = None;
+    each_event(home, |event| match offers.event(event) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => {
+            failed = Some(error);
+            ControlFlow::Break(())
+        }
+    })
+    .await?;
+    failed.map_or_else(|| offers.finish(), Err)
+}
+
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Visits what was recorded, in order. It comes from the daemon if one runs.
+async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
+    if let Some(connection) = client::connect_settled(home, Command::Events).await? {
+        return each_line(connection.read, visit).await.map(drop);
+    }
+    if !home.event_log().exists() {
+        return Ok(());
+    }
+    let log = Arc::new(SledLog::open(&home.event_log())?);
+    let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
+    let writing = async move { stream(log, 0, &mut write).await.map(drop) };
+    let (written, visited) = tokio::join!(writing, each_line(BufReader::new(read), visit));
+    visited.and_then(|all| if all { written } else { Ok(()) })
+}
+
+/// Visits each line, and returns whether all were visited.
+async fn each_line(
+    reader: impl AsyncBufRead + Unpin,
+    mut visit: impl FnMut(Event) -> ControlFlow<()>,
+) -> Result<bool> {
+    let mut lines = reader.lines();
+    while let Some(line) = lines.next_line().await? {
+        let event: Event = serde_json::from_str(&line).context("the log cannot be read")?;
+        if visit(event).is_break() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
