@@ -58,6 +58,25 @@ return {
     end,
   },
   {
+    'where no edit is on screen the key goes to the next one, and again makes it',
+    function(home)
+      local far = 'one();\n' .. ('\n'):rep(40) .. 'load(1);\n'
+      local init = 'vim.b.hone_enabled = false'
+      local editor, server = open(home, 'first.txt', far, SCRIPT, init)
+      editor:press('M-n')
+      editor:wait_for('loadfetch(1);')
+      check.equal(42, tonumber(editor:eval('line(".")')))
+      check.equal(1, server:sent(EDIT)[1].params.context.triggerKind)
+      editor:press('M-n')
+      server:wait_for('workspace/executeCommand', 1)
+      check.equal('fetch(1);', editor:lines()[42])
+      editor:press('C-o')
+      wait.until_('the way back', function()
+        return tonumber(editor:eval('line(".")')) == 1
+      end)
+    end,
+  },
+  {
     'Escape turns it down and does what it did before where there is none',
     function(home)
       local init = [[vim.keymap.set('n', '<Esc>', function() vim.g.escaped = 1 end)]]

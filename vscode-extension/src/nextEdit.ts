@@ -99,27 +99,29 @@ export class NextEdits implements vscode.Disposable {
         return this.lastStep;
     }
 
-    /** Goes to the edit, or makes it if the cursor is there. Asks for one if there is none. */
+    /** Goes to the edit, which it asks for if there is none, or makes it if the cursor is there. */
     private async step(): Promise<void> {
         this.said?.dispose();
         const edit = this.live;
-        if (!edit) {
-            if (this.elsewhere) await this.open(this.elsewhere);
-            const found = await this.ask(INVOKED);
-            if (!found) {
-                const text = `Hone: ${this.otherwise}`;
-                this.said = vscode.window.setStatusBarMessage(text, SAID_MS);
-            }
-            return;
+        if (!edit) return this.find();
+        const editor = vscode.window.activeTextEditor;
+        const place = editor && this.placeAtCursor(editor);
+        if (place) await this.make(editor, edit, place);
+        else await this.go(edit);
+    }
+
+    /** Asks for an edit, and goes there. */
+    private async find(): Promise<void> {
+        if (this.elsewhere) await this.open(this.elsewhere);
+        const asked = vscode.window.activeTextEditor;
+        const found = await this.ask(INVOKED);
+        if (!found) {
+            const text = `Hone: ${this.otherwise}`;
+            this.said = vscode.window.setStatusBarMessage(text, SAID_MS);
         }
         const editor = vscode.window.activeTextEditor;
-        const place = editor && this.placeIn(editor);
-        const isThere = place && place.start.line <= editor.selection.active.line;
-        if (isThere && editor.selection.active.line <= place.end.line) {
-            await this.make(editor, edit, place);
-        } else {
-            await this.go(edit);
-        }
+        if (!this.live || !editor || editor !== asked || this.placeAtCursor(editor)) return;
+        await this.go(this.live);
     }
 
     private async go(edit: NextEdit): Promise<void> {
@@ -253,6 +255,13 @@ export class NextEdits implements vscode.Disposable {
         const edit = this.live;
         if (edit?.uri !== editor.document.uri.toString()) return undefined;
         return rangeOf(editor.document, edit);
+    }
+
+    /** The same, if the cursor is on its lines. */
+    private placeAtCursor(editor: vscode.TextEditor): vscode.Range | undefined {
+        const place = this.placeIn(editor);
+        const { line } = editor.selection.active;
+        return place && place.start.line <= line && line <= place.end.line ? place : undefined;
     }
 
     private draw(): void {

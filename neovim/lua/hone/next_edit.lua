@@ -183,9 +183,42 @@ local function point(buf, note)
   return true
 end
 
+--- Returns true if the cursor is where the edit would be made.
+---@param here hone.Place
+local function is_there(here)
+  if live.buf ~= api.nvim_get_current_buf() then
+    return false
+  end
+  local row = api.nvim_win_get_cursor(0)[1] - 1
+  local last = math.max(here.start[1], here.stop[1] - (here.stop[2] == 0 and 1 or 0))
+  if row >= math.min(here.start[1], last) and row <= last then
+    return true
+  end
+  -- Lines behind the last one have no line of their own yet.
+  return live.is_over_end and row == api.nvim_buf_line_count(live.buf) - 1
+end
+
+local function go(here)
+  vim.cmd("normal! m'")
+  if live.buf ~= api.nvim_get_current_buf() then
+    vim.cmd.buffer(live.buf)
+  end
+  local row = math.min(here.start[1] + 1, api.nvim_buf_line_count(0))
+  api.nvim_win_set_cursor(0, { row, here.start[2] })
+  draw()
+end
+
+--- Goes to the edit that a key has asked for, unless the user is in another buffer by now.
+local function go_from(buf)
+  local here = buf == api.nvim_get_current_buf() and place()
+  if here and not is_there(here) then
+    go(here)
+  end
+end
+
 ---@param kind integer
----@param otherwise? fun(why: string) is called if there is no next edit
-local function ask(kind, otherwise)
+---@param by_key? boolean true if a key asks, which goes to the edit or says why there is none
+local function ask(kind, by_key)
   local buf = api.nvim_get_current_buf()
   local client = client_of(buf)
   if not client or not vim.bo[buf].modifiable then
@@ -205,12 +238,15 @@ local function ask(kind, otherwise)
     local edit = not err and type(result) == 'table' and vim.tbl_get(result, 'edits', 1)
     if edit then
       show(client, edit, kind)
+      if by_key then
+        go_from(buf)
+      end
     elseif not (live and live.kind == INVOKED and kind == AUTOMATIC) then
       -- What came with a key stays as long as it fits.
       drop()
       local note = type(result) == 'table' and result._hone or nil
-      if not point(buf, note) and otherwise then
-        otherwise(type(note) == 'table' and note.sentence or 'There is no next edit.')
+      if not point(buf, note) and by_key then
+        notify.say(type(note) == 'table' and note.sentence or 'There is no next edit.')
       end
     end
   end
@@ -249,16 +285,6 @@ function M.moved()
   end
 end
 
-local function go(here)
-  vim.cmd("normal! m'")
-  if live.buf ~= api.nvim_get_current_buf() then
-    vim.cmd.buffer(live.buf)
-  end
-  local row = math.min(here.start[1] + 1, api.nvim_buf_line_count(0))
-  api.nvim_win_set_cursor(0, { row, here.start[2] })
-  draw()
-end
-
 local function make(here)
   local edit = live
   drop()
@@ -267,10 +293,6 @@ local function make(here)
   places.replace(edit.buf, here, edit.new)
   edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
   ask(edit.kind)
-end
-
-local function say_why(why)
-  notify.say(why, vim.log.levels.INFO)
 end
 
 --- Opens the file in which the next edit is, goes there, and asks again once the server knows it.
@@ -283,12 +305,12 @@ local function open()
   api.nvim_win_set_cursor(0, { math.min(there.line, api.nvim_buf_line_count(buf)), 0 })
   vim.schedule(function()
     if buf == api.nvim_get_current_buf() then
-      ask(INVOKED, say_why)
+      ask(INVOKED, true)
     end
   end)
 end
 
---- Goes to the next edit, or makes it if the cursor is there. Asks for one if there is none.
+--- Goes to the next edit, which it asks for if none is on screen, or makes it if the cursor is there.
 ---@return boolean whether there is a server to ask
 function M.next()
   local buf = api.nvim_get_current_buf()
@@ -301,16 +323,11 @@ function M.next()
       open()
     else
       drop()
-      ask(INVOKED, say_why)
+      ask(INVOKED, true)
     end
     return true
   end
-  local row = api.nvim_win_get_cursor(0)[1] - 1
-  local last = math.max(here.start[1], here.stop[1] - (here.stop[2] == 0 and 1 or 0))
-  local is_there = live.buf == buf and row >= math.min(here.start[1], last) and row <= last
-  -- Lines behind the last one have no line of their own yet.
-  is_there = is_there or (live.is_over_end and row == api.nvim_buf_line_count(buf) - 1)
-  if live.buf == buf and is_there then
+  if is_there(here) then
     make(here)
   else
     go(here)
