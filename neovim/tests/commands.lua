@@ -17,7 +17,8 @@ return {
       editor:press('Enter')
       editor:wait_for('hone off')
       editor:press('A')
-      wait.settle()
+      editor:wait_for_mode('i')
+      editor:rest()
       check.lacks(editor:screen(), 'Thursday')
       check.equal({}, home:offers('off.rs'))
       editor:press('Escape')
@@ -33,7 +34,8 @@ return {
       local init = "vim.cmd('autocmd BufEnter * let b:hone_enabled = v:false')"
       local editor = home:edit('bufferoff.rs', WEEK .. '\n', { init = init })
       editor:press('A')
-      wait.settle()
+      editor:wait_for_mode('i')
+      editor:rest()
       check.lacks(editor:screen(), 'Thursday')
       check.equal({}, home:offers('bufferoff.rs'))
     end,
@@ -105,22 +107,19 @@ return {
     function(home)
       local editor = with_ghost(home, 'forget.rs')
       editor:press('Tab')
-      wait.until_('a label', function()
-        return home:offers('forget.rs')[1].outcomes[1]
-      end)
+      home:first_outcome('forget.rs')
       editor:press('Escape')
       for _, key in ipairs({ 'c', 'f' }) do
         -- After the acceptance more may have been offered, which does not matter here.
-        assert(home:offers('forget.rs')[1], 'the offers are still there')
+        assert(home:recorded('forget.rs')[1], 'the offers are still there')
         editor:type(':Hone forget')
         editor:press('Enter')
         editor:wait_for('(F)orget')
         editor:type(key)
-        wait.settle()
+        editor:wait_until_gone('(F)orget')
       end
-      wait.until_('nothing is known of it', function()
-        return #home:offers('forget.rs') == 0
-      end)
+      editor:wait_for('forgotten: ')
+      check.equal({}, home:recorded('forget.rs'))
     end,
   },
   {
@@ -131,19 +130,16 @@ return {
       local name = 'forgotten/folder.rs'
       local editor = with_ghost(home, name)
       editor:press('Tab')
-      wait.until_('a label', function()
-        return home:offers(name)[1].outcomes[1]
-      end)
+      home:first_outcome(name)
       editor:press('Escape')
       editor:type(':Hone forget --folder ' .. home.path .. '/project/forgotten')
       editor:press('Enter')
-      editor:wait_for('[y/N]')
-      assert(home:offers(name)[1], 'it asks first')
+      editor:wait_for('This cannot be undone.')
+      assert(home:recorded(name)[1], 'it asks first')
       editor:type('y')
       editor:press('Enter')
-      wait.until_('nothing is known of it', function()
-        return #home:offers(name) == 0
-      end)
+      editor:wait_for('forgotten: 1 offer(s)')
+      check.equal({}, home:recorded(name))
     end,
   },
   {
@@ -178,7 +174,8 @@ return {
       local init = "vim.cmd('autocmd BufEnter * let b:hone_enabled = v:false')"
       local editor = home:edit('byhand.rs', WEEK .. '\n', { init = init })
       editor:press('A')
-      wait.settle()
+      editor:wait_for_mode('i')
+      editor:rest()
       check.lacks(editor:screen(), 'Thursday')
       editor:press('M-\\')
       editor:wait_for(GHOST)
@@ -230,8 +227,8 @@ return {
   {
     'a server that had run for a while and ended is restarted',
     function(home)
-      local editor = home:edit('again.rs', WEEK .. '\n')
-      vim.wait(10500)
+      local init = [[require('hone.server').RESTART_MIN_LIFE_MS = 0]]
+      local editor = home:edit('again.rs', WEEK .. '\n', { init = init })
       home:hone('stop')
       editor:press('A')
       editor:wait_for(GHOST)
@@ -249,8 +246,7 @@ return {
       editor:type(' x')
       editor:press('Tab')
       editor:press('Escape')
-      wait.settle()
-      check.equal(WEEK .. ' x    ', editor:lines()[1])
+      editor:wait_for_line(1, WEEK .. ' x    ')
       local _, told = editor:messages():gsub('/nowhere/hone', '')
       check.equal(1, told, 'notices')
     end,
@@ -308,7 +304,7 @@ return {
       check.lacks(editor:screen(), 'Thursday')
       editor:press('Tab')
       outcome_is(home, editor, 'windows.rs', 'rejected_esc')
-      check.equal({ 'accepted' }, ghost.kinds(home:offers('other.rs')[1]))
+      check.equal({ 'accepted' }, ghost.kinds(home:first_outcome('other.rs')))
     end,
   },
   {

@@ -118,6 +118,49 @@ function Editor:mode()
   return vim.trim(self:eval('mode(1)'))
 end
 
+--- Waits for a mode by the first letter of its name.
+function Editor:wait_for_mode(letter)
+  wait.until_('mode ' .. letter, function()
+    return self:mode():sub(1, 1) == letter
+  end)
+end
+
+--- Waits until the buffer has this text in a line.
+function Editor:wait_for_line(number, text)
+  wait.until_(('%q in line %d'):format(text, number), function()
+    return self:lines()[number] == text
+  end, function()
+    return self:screen()
+  end)
+end
+
+local IS_WAITING = "require('hone.session').is_waiting() or require('hone.next_edit').is_waiting()"
+
+--- Waits until Hone waits for nothing: for no pause in typing and no answer. What was typed must be
+--- in the buffer by then.
+function Editor:rest()
+  wait.until_('nothing to be under way', function()
+    return self:eval(('luaeval("%s")'):format(IS_WAITING)):find('false', 1, true)
+  end)
+end
+
+local FLUSH = "vim.lsp.get_clients({ name = 'hone' })[1]:notify('$/setTrace', { value = 'off' })"
+
+--- Has Neovim report the text now. Otherwise it reports changes within 150 ms as one.
+function Editor:flush()
+  self:eval(('luaeval("%s")'):format(FLUSH))
+end
+
+--- Waits until the keys pressed so far were used, in normal mode.
+function Editor:wait_for_keys()
+  self.marks = (self.marks or 0) + 1
+  self:type(':let g:used = ' .. self.marks)
+  self:press('Enter')
+  wait.until_('the keys to be used', function()
+    return tonumber(self:eval('get(g:, "used", 0)')) == self.marks
+  end)
+end
+
 function Editor:messages()
   return self:eval('execute("messages")')
 end

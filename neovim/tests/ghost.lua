@@ -1,8 +1,6 @@
 --- An offer that a story begins with, and the check of its outcome.
 
 local check = require('check')
-local wait = require('wait')
-
 local M = {}
 
 --- The model continues this with ` Thursday, Friday, …`.
@@ -23,19 +21,21 @@ function M.with_ghost(home, name, options)
   editor:press('A')
   editor:wait_for(M.GHOST)
   check.equal(M.WEEK, editor:lines()[1], 'a ghost is not in the buffer')
+  home:first_offer(name)
   return editor
 end
 
 --- Checks that the file's first offer has this one outcome and was shown once, and that no offer of
 --- the file has two outcomes.
 function M.outcome_is(home, editor, name, expected)
-  local offer = home:first_outcome(name)
-  wait.settle()
+  home:first_outcome(name)
   editor:quit()
-  for _, any in ipairs(home:offers(name)) do
+  home:wait_for_no_session()
+  local all = home:recorded(name)
+  for _, any in ipairs(all) do
     assert(#any.outcomes <= 1, 'two outcomes: ' .. vim.inspect(any))
   end
-  offer = home:offers(name)[1]
+  local offer = all[1]
   check.equal({ expected }, M.kinds(offer), name)
   check.equal(1, offer.shown, 'confirmed as shown')
   return offer

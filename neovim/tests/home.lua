@@ -26,6 +26,9 @@ batch_episodes = 1000
 --- Longest wait for a command of `hone`.
 local COMMAND_TIMEOUT_MS = 10000
 
+--- How often the daemon is asked how many editors it has.
+local SESSIONS_POLL_MS = 200
+
 local REMOVE_TIMEOUT_MS = 3000
 local REMOVE_RETRY_MS = 200
 
@@ -38,7 +41,7 @@ end
 function Home.create()
   -- The path is short, because a Unix socket lies in it.
   local path = assert(vim.uv.fs_mkdtemp(vim.uv.os_tmpdir() .. '/hone-nvim-XXXXXX'))
-  local self = setmetatable({ path = path, editors = {} }, Home)
+  local self = setmetatable({ path = path, editors = {}, events = {} }, Home)
   vim.fn.mkdir(path .. '/models', 'p')
   vim.fn.mkdir(path .. '/project', 'p')
   for name in vim.fs.dir(vim.env.HONE_MODELS) do
@@ -48,16 +51,35 @@ function Home.create()
   write(path .. '/config.toml', CONFIG)
   self.env = {
     HONE_HOME = path,
+    HONE_CLOCK = 'movable',
     PATH = vim.fs.abspath(vim.env.HONE_BIN) .. ':' .. vim.env.PATH,
   }
+  self:follow()
   return self
+end
+
+local function program()
+  return vim.fs.joinpath(vim.fs.abspath(vim.env.HONE_BIN), 'hone')
+end
+
+--- Reads the daemon's log as it is written.
+function Home:follow()
+  local rest = ''
+  local function take(_, piece)
+    local lines = vim.split(rest .. (piece or ''), '\n', { plain = true })
+    rest = table.remove(lines)
+    for _, line in ipairs(lines) do
+      table.insert(self.events, vim.json.decode(line))
+    end
+  end
+  local command = { program(), 'events', '--follow', '--json', '--with-code' }
+  self.follower = vim.system(command, { env = self.env, stdout = take })
 end
 
 --- Runs `hone` and returns what it prints.
 function Home:hone(...)
-  local program = vim.fs.joinpath(vim.fs.abspath(vim.env.HONE_BIN), 'hone')
   local options = { text = true, env = self.env, timeout = COMMAND_TIMEOUT_MS }
-  local result = vim.system({ program, ... }, options):wait()
+  local result = vim.system({ program(), ... }, options):wait()
   assert(result.code == 0, ('hone %s: %s'):format(table.concat({ ... }, ' '), result.stderr))
   return result.stdout
 end
@@ -83,14 +105,11 @@ end
 ---@field parts integer[] UTF-16 lengths reported as partly accepted
 ---@field outcomes { kind: string, utf16?: integer, evidence: string }[]
 
---- The offers in a file, in order, as the daemon logged them.
+---@param path string
 ---@return test.Offer[]
-function Home:offers(name)
-  local path = ('%s/project/%s'):format(self.path, name)
+local function offers_in(events, path)
   local offers, by_id = {}, {}
-  local log = self:hone('events', '--json', '--with-code')
-  for line in vim.gsplit(log, '\n', { trimempty = true }) do
-    local event = vim.json.decode(line)
+  for _, event in ipairs(events) do
     if event.event == 'completion' and event.path == path and event.shown ~= '' then
       local offer = { id = event.id, text = event.shown, shown = 0, parts = {}, outcomes = {} }
       table.insert(offers, offer)
@@ -109,13 +128,31 @@ function Home:offers(name)
   return offers
 end
 
+--- The offers in a file, in order, as far as they were logged by now. What was just done may be
+--- missing.
+---@return test.Offer[]
+function Home:offers(name)
+  return offers_in(self.events, self.path .. '/project/' .. name)
+end
+
+--- The offers in a file that are in the log now: all that the daemon knows of, and none that were
+--- forgotten. This starts a process, so it is no look to be repeated.
+---@return test.Offer[]
+function Home:recorded(name)
+  local events = {}
+  local log = self:hone('events', '--json', '--with-code')
+  for line in vim.gsplit(log, '\n', { trimempty = true }) do
+    table.insert(events, vim.json.decode(line))
+  end
+  return offers_in(events, self.path .. '/project/' .. name)
+end
+
 --- What became of the next edits in a file, in order, as the daemon logged it.
 ---@return string[]
 function Home:next_edit_outcomes(name)
   local path = ('%s/project/%s'):format(self.path, name)
   local is_there, outcomes = {}, {}
-  for line in vim.gsplit(self:hone('events', '--json'), '\n', { trimempty = true }) do
-    local event = vim.json.decode(line)
+  for _, event in ipairs(self.events) do
     if event.event == 'next_edit' and event.path == path then
       is_there[event.id] = true
     elseif event.event == 'next_edit_outcome' and is_there[event.id] then
@@ -123,6 +160,27 @@ function Home:next_edit_outcomes(name)
     end
   end
   return outcomes
+end
+
+--- Waits until the file has an offer, and returns it.
+---@return test.Offer
+function Home:first_offer(name)
+  return wait.until_(('an offer in %s'):format(name), function()
+    return self:offers(name)[1]
+  end)
+end
+
+--- Moves the daemon's clock ahead.
+function Home:advance_clock(ms)
+  self:hone('advance-clock', tostring(ms))
+end
+
+--- Waits until the daemon has seen every editor end. What they reported is in the log by then.
+function Home:wait_for_no_session()
+  wait.until_('the end of all sessions', function()
+    local daemon = vim.json.decode(self:hone('status', '--json')).daemon
+    return type(daemon) ~= 'table' or daemon.sessions == 0
+  end, nil, SESSIONS_POLL_MS)
 end
 
 --- Waits until the file's first offer has its outcome, and returns the offer.
@@ -142,6 +200,7 @@ function Home:close_editors()
 end
 
 function Home:remove()
+  self.follower:kill('sigterm')
   pcall(self.hone, self, 'stop')
   -- Programs that are about to end may still write.
   vim.wait(REMOVE_TIMEOUT_MS, function()

@@ -49,7 +49,7 @@ end
 local function accepted(home, name)
   return vim.tbl_filter(function(offer)
     return offer.outcomes[1] and offer.outcomes[1].kind == 'accepted'
-  end, home:offers(name))
+  end, home:recorded(name))
 end
 
 --- Opens a file whose first line the model continues, and waits for the offer.
@@ -66,10 +66,10 @@ local function tab_takes_the_offer(home, name, options)
   wait.until_('the offer in the buffer', function()
     return vim.startswith(editor:lines()[1], GHOST)
   end)
-  wait.settle()
   check.equal('', editor:messages():match('Error.*') or '', 'messages')
-  check.equal(1, #accepted(home, name), 'accepted offers')
   editor:quit()
+  home:wait_for_no_session()
+  check.equal(1, #accepted(home, name), 'accepted offers')
 end
 
 --- Presses Tab while the menu is open and there is an offer on screen. Whose Tab it is, the first
@@ -101,9 +101,10 @@ local function tab_in_menu(home, name, options, expected)
   end, function()
     return editor:screen()
   end)
-  wait.settle()
+  editor:rest()
   check.lacks(editor:lines()[1], '\t')
   editor:quit()
+  home:wait_for_no_session()
 end
 
 --- While the menu is open, Tab takes its entry.
@@ -132,8 +133,9 @@ local neighbours = {
       end, function()
         return editor:screen()
       end)
-      check.equal({}, accepted(home, 'menu.rs'), 'accepted offers')
       editor:quit()
+      home:wait_for_no_session()
+      check.equal({}, accepted(home, 'menu.rs'), 'accepted offers')
     end,
   },
   {
@@ -149,9 +151,9 @@ local neighbours = {
       wait.until_('the formatted text', function()
         return vim.startswith(editor:lines()[1], '  ' .. GHOST)
       end)
-      wait.settle()
       editor:quit()
-      local offer = home:offers('format.rs')[1]
+      home:wait_for_no_session()
+      local offer = home:recorded('format.rs')[1]
       check.equal(1, #offer.outcomes, 'verdicts')
       check.equal('accepted', offer.outcomes[1].kind)
     end,
@@ -163,7 +165,8 @@ local neighbours = {
         init = [[vim.cmd('autocmd User Save silent update')]],
       })
       editor:eval([[execute('doautocmd User Save')]])
-      wait.settle()
+      check.equal('0', vim.trim(editor:eval('&modified')))
+      editor:rest()
       editor:wait_for(GHOST)
       editor:press('Tab')
       check.equal('accepted', home:first_outcome('autosave.rs').outcomes[1].kind)

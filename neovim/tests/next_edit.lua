@@ -113,7 +113,7 @@ return {
       local editor, server = open(home, 'late.txt', 'one();\nload(1);\n', late)
       editor:type('x')
       server:wait_for(EDIT, 1)
-      wait.settle()
+      editor:rest()
       check.lacks(editor:screen(), 'fetch')
       check.equal({}, server:sent('textDocument/didShowInlineEdit'))
     end,
@@ -131,7 +131,7 @@ return {
       -- Another program changes the place, and the key comes before any event.
       local change = "lua vim.api.nvim_buf_set_text(0, 1, 1, 1, 3, { 'xx' })"
       editor:eval(('execute("%s; require(\'hone\').next_edit()")'):format(change))
-      wait.settle()
+      editor:rest()
       check.equal({ 'ne();', 'lxxd(1);', 'last();' }, editor:lines())
     end,
   },
@@ -142,7 +142,7 @@ return {
       editor:type(':setlocal nomodifiable')
       editor:press('Enter')
       editor:press('M-n')
-      wait.settle()
+      editor:wait_for_keys()
       check.equal({}, server:sent(EDIT))
       check.equal({ 'one();', 'load(1);' }, editor:lines())
     end,

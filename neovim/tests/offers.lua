@@ -111,10 +111,10 @@ local stories = {
       editor:type(' Thu')
       editor:press('BSpace')
       editor:press('BSpace')
-      wait.settle()
+      editor:wait_for_line(1, WEEK .. ' T')
+      editor:rest()
       editor:wait_for(GHOST)
-      check.equal(WEEK .. ' T', editor:lines()[1])
-      check.equal(1, #home:offers('back.rs'), 'offers')
+      check.equal(1, #home:recorded('back.rs'), 'offers')
       editor:press('Tab')
       outcome_is(home, editor, 'back.rs', 'accepted')
     end,
@@ -139,7 +139,7 @@ local stories = {
     function(home)
       local editor = with_ghost(home, 'wordesc.rs')
       editor:press('C-Right')
-      wait.settle()
+      editor:wait_for_line(1, WEEK .. ' Thursday')
       editor:press('Escape')
       outcome_is(home, editor, 'wordesc.rs', 'partly_accepted')
     end,
@@ -194,7 +194,8 @@ local stories = {
         return vim.deep_equal({ 'accepted' }, ghost.kinds(home:offers('ctrlo.rs')[2]))
       end)
       editor:quit()
-      check.equal({ 'superseded' }, ghost.kinds(home:offers('ctrlo.rs')[1]))
+      home:wait_for_no_session()
+      check.equal({ 'superseded' }, ghost.kinds(home:recorded('ctrlo.rs')[1]))
     end,
   },
   {
@@ -202,6 +203,8 @@ local stories = {
     function(home)
       local editor = with_ghost(home, 'left.rs')
       editor:press('Left')
+      home:first_outcome('left.rs')
+      home:advance_clock(10500)
       outcome_is(home, editor, 'left.rs', 'superseded')
     end,
   },
@@ -229,6 +232,7 @@ local stories = {
       })
       editor:press('A')
       editor:wait_for(line .. ' Thursday')
+      home:first_offer('utf16.rs')
       check.contains(editor:eval('luaeval("vim.lsp.get_clients()[1].offset_encoding")'), 'utf-16')
       local text = home:offers('utf16.rs')[1].text
       editor:press('C-Right')
@@ -286,13 +290,14 @@ if vim.lsp.inline_completion then
     {
       "the built-in client's own get() accepts, typed a bit before or not",
       function(home)
-        local init = "vim.keymap.set('i', '<C-y>', function() vim.lsp.inline_completion.get() end)"
-        local editor = with_ghost(home, 'get.rs', { init = init })
+        local editor = with_ghost(home, 'get.rs')
         local text = home:offers('get.rs')[1].text
-        -- The built-in client makes its first request 200 ms after it starts in a buffer.
-        wait.settle()
         editor:type(' Th')
-        editor:press('C-y')
+        editor:wait_for_line(1, WEEK .. ' Th')
+        -- The built-in client knows no offer before its first request, which comes after a pause.
+        wait.until_('an offer for get()', function()
+          return editor:eval([[luaeval('vim.lsp.inline_completion.get()')]]):find('true', 1, true)
+        end)
         wait.until_('the offer in the buffer', function()
           return editor:lines()[1] == WEEK .. text
         end)
@@ -307,7 +312,8 @@ if vim.lsp.inline_completion then
         editor:type(':lua vim.lsp.inline_completion.enable(false, { bufnr = 0 })')
         editor:press('Enter')
         editor:press('A')
-        wait.settle()
+        editor:wait_for_mode('i')
+        editor:rest()
         check.lacks(editor:screen(), 'Thursday')
         check.equal('', vim.trim(editor:messages()))
         outcome_is(home, editor, 'builtinoff.rs', 'rejected_esc')

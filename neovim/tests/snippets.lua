@@ -90,7 +90,12 @@ return {
           return number(editor, 'g:jumped') == 1
         end)
         check.equal({ 'x' }, editor:lines())
+        check.equal({}, server:sent('workspace/executeCommand'), 'nothing is accepted')
+        editor:rest()
         editor:eval('execute("let g:ahead = 0")')
+        local shown = #server:sent(SHOWN)
+        editor:type('y')
+        server:wait_for(SHOWN, shown + 1)
         editor:press('Tab')
         server:wait_for('workspace/executeCommand', 1)
         check.equal(1, number(editor, 'g:jumped'), plugin)

@@ -21,8 +21,8 @@ local function pieces(text, part)
   return cut
 end
 
---- Runs `run` while some functions are replaced, and puts them back.
----@param replaced { [1]: table, [2]: string, [3]: function }[]
+--- Runs `run` while some fields are replaced, and puts them back.
+---@param replaced { [1]: table, [2]: string, [3]: any }[]
 local function with(replaced, run)
   local before = {}
   for at, one in ipairs(replaced) do
@@ -65,16 +65,26 @@ end
 
 --- How often the server is started again after it has ended.
 local function starts_after_end(is_enabled)
-  local starts = 0
+  local starts, is_over = 0, false
   local replaced = {
     { vim.lsp, 'is_enabled', is_enabled },
     { server, 'start', function()
       starts = starts + 1
     end },
+    { server, 'RESTART_MIN_LIFE_MS', 0 },
+    { server, 'RESTART_AFTER_MS', 0 },
   }
   with(replaced, function()
     server.config().on_exit(0)
-    vim.wait(1300)
+    -- It goes the same way as a start, and comes after it.
+    vim.schedule(function()
+      vim.defer_fn(function()
+        is_over = true
+      end, 0)
+    end)
+    assert(vim.wait(10000, function()
+      return is_over
+    end, 1))
   end)
   return starts
 end

@@ -10,15 +10,15 @@ local NO_OTHER_PLACE = 'hone: What you changed twice fits no other place of the 
 
 local LOADS = 'file.load(1);\nfile.load(2);\nfile.load(3);\nfile.load(4);\nfile.load(5);\n'
 
---- Changes the word behind the dot in the first line, and repeats that in the second one. A person
---- takes longer than 150 ms from one to the other; changes within that time are sent as one.
+--- Changes the word behind the dot in the first line, and repeats that in the second one. Each change
+--- is reported by itself, as it is where a person takes a moment from one to the other.
 local function change_twice(editor, word)
   editor:type('ggwwcw' .. word)
   editor:press('Escape')
   wait.until_('the first change', function()
     return editor:lines()[1]:find(word, 1, true) and editor:mode() == 'n'
   end)
-  wait.settle()
+  editor:flush()
   editor:type('j0ww.')
   wait.until_('the second change', function()
     return editor:lines()[2]:find(word, 1, true) and editor:mode() == 'n'
@@ -98,16 +98,17 @@ return {
     function(home)
       local editor = home:edit('walk.rs', LOADS)
       change_twice(editor, 'fetch')
-      wait.settle()
+      editor:flush()
+      editor:rest()
       check.lacks(editor:screen(), 'loadfetch')
       editor:press('M-n')
       for row = 3, 4 do
         editor:wait_for(('loadfetch(%d);'):format(row))
-        editor:press('M-n')
-        wait_for_cursor(editor, row)
         if row > 3 then
           editor:press('M-n')
         end
+        wait_for_cursor(editor, row)
+        editor:press('M-n')
       end
       editor:wait_for('loadfetch(5);')
       editor:press('Escape')
@@ -127,7 +128,8 @@ return {
       local editor = home:edit('walknot.rs', LOADS)
       editor:type('ggwwcwfetch')
       editor:press('Escape')
-      wait.settle()
+      editor:wait_for_mode('n')
+      editor:flush()
       editor:press('M-n')
       editor:wait_for(NOT_TWICE)
     end,
@@ -170,12 +172,12 @@ return {
       for _, place in ipairs({ { 8, 13 }, { 11, 12 } }) do
         local row, left = unpack(place)
         wait_for_edit(editor, row)
-        editor:press('M-n')
-        wait_for_cursor(editor, row)
-        wait_for_line_count(editor, left + 1)
         if row > 8 then
           editor:press('M-n')
         end
+        wait_for_cursor(editor, row)
+        wait_for_line_count(editor, left + 1)
+        editor:press('M-n')
         wait_for_line_count(editor, left)
       end
       check.lacks(table.concat(editor:lines()), 'trace')

@@ -1,12 +1,18 @@
 // Hone with a home of its own. The tests check what its daemon logged.
 
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const POLL_MS = 50;
+const LIMIT_MS = 30_000;
+/** How often a program is asked. */
+const ASK_MS = 250;
+/** An offer that stayed this long counts as seen. */
+const READING_MS = 400;
 
 /**
  * A batch is larger than all stories make labels, so that an update begins only when a story asks
@@ -43,11 +49,24 @@ export class Hone {
         }
         writeFileSync(join(this.home, 'config.toml'), configuration);
         this.log = join(this.home, 'logs/daemon.log');
-        this.environment = { HONE_HOME: this.home };
+        this.environment = { HONE_HOME: this.home, HONE_CLOCK: 'movable' };
+        this.recorded = [];
+        this.follow();
+    }
+
+    /** Reads the daemon's log as it is written. */
+    follow() {
+        this.follower = spawn(this.program, ['events', '--follow', '--json', '--with-code'], {
+            env: { ...process.env, ...this.environment },
+            stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        createInterface({ input: this.follower.stdout }).on('line', (line) =>
+            this.recorded.push(JSON.parse(line)),
+        );
     }
 
     run(...args) {
-        const env = { ...process.env, HONE_HOME: this.home };
+        const env = { ...process.env, ...this.environment };
         return execFileSync(this.program, args, {
             env,
             encoding: 'utf8',
@@ -60,9 +79,28 @@ export class Hone {
         return JSON.parse(this.run('status', '--json'));
     }
 
+    /** What was recorded by now. What was just done may be missing. */
     events() {
+        return this.recorded;
+    }
+
+    /**
+     * What is in the log now, without what was forgotten. This starts a process, so it is no look
+     * to be repeated.
+     */
+    eventsInLog() {
         const lines = this.run('events', '--json', '--with-code').split('\n').filter(Boolean);
         return lines.map((line) => JSON.parse(line));
+    }
+
+    /** Moves the daemon's clock ahead. */
+    advanceClock(ms) {
+        this.run('advance-clock', String(ms));
+    }
+
+    /** The offer on screen has been there long enough to be read. */
+    offerWasRead() {
+        this.advanceClock(READING_MS);
     }
 
     /** What the model generated, oldest first. */
@@ -90,14 +128,20 @@ export class Hone {
     }
 
     dispose() {
+        this.follower.kill();
         this.run('stop');
         rmSync(this.home, { recursive: true, force: true });
     }
 }
 
+/** Does the same for a value that a program is started for. */
+export function eventuallyAsked(what, value, limitMs = LIMIT_MS) {
+    return eventually(what, value, limitMs, ASK_MS);
+}
+
 /** Waits until `value` returns something truthy, and returns that. */
-export async function eventually(what, value, limitMs = 30_000) {
-    for (const end = Date.now() + limitMs; ; await sleep(POLL_MS)) {
+export async function eventually(what, value, limitMs = LIMIT_MS, pollMs = POLL_MS) {
+    for (const end = Date.now() + limitMs; ; await sleep(pollMs)) {
         const now = await value();
         if (now) return now;
         if (Date.now() > end) throw new Error(`not within ${limitMs} ms: ${what}`);

@@ -2,7 +2,7 @@
 // as the user wants, is silent for a while, and reads the cells of a notebook above.
 
 import assert from 'node:assert/strict';
-import { eventually } from './hone.mjs';
+import { eventually, eventuallyAsked } from './hone.mjs';
 
 const cell = (source, id) => ({
     cell_type: 'code',
@@ -30,17 +30,15 @@ export const FILES = {
     'cells.ipynb': JSON.stringify(NOTEBOOK),
 };
 
-/** How long a window stays without an offer before that counts as silence. */
-const SILENCE_MS = 800;
-
 /** Writes a sum, and nothing is offered. The status bar says why. */
 async function nothingIsOffered({ window, hone }, file, why) {
     await window.file(file);
     await window.type(NEXT_SUM);
+    // That comes with the answer, which brings an offer or none.
     await eventually('the status bar says why nothing is shown', async () =>
         (await window.statusTooltip()).includes(`Nothing is shown here: ${why}`),
     );
-    await window.pause(SILENCE_MS);
+    await window.isDrawn();
     assert.equal(await window.ghost(), '');
     assert.equal(offersIn(hone, file).length, 0);
 }
@@ -57,7 +55,7 @@ function takesTheNextSum(at, file, shot) {
 async function takes({ window, hone }, file, text, shot) {
     const isThere = async () => (await window.ghost()).startsWith(text);
     await eventually(`an offer begins with ${text}`, isThere);
-    await window.pause(400);
+    hone.offerWasRead();
     await window.shot(shot);
     await window.press('Tab');
     const isAccepted = ({ id }) => hone.outcomes(id).some(({ kind }) => kind === 'accepted');
@@ -100,7 +98,7 @@ export const stories = {
             );
             await window.shot('eagerness');
             await window.choose(wanted);
-            await eventually(`config.toml has ${wanted}`, () => eagerness() === wanted);
+            await eventuallyAsked(`config.toml has ${wanted}`, () => eagerness() === wanted);
         }
     },
 

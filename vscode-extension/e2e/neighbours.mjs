@@ -54,7 +54,7 @@ export const stories = {
         const offer = await window.offer(hone);
         const file = () => readFileSync(join(workspace, 'saving.rs'), 'utf8');
         await eventually('the file is saved', () => file().startsWith(WEEK));
-        await window.pause(400);
+        await window.isDrawn();
         assert.equal(await window.ghost(), offer.ghost, 'it is still on screen');
         await isAccepted(at, offer);
         await eventually('it is saved again', () => file().includes(offer.ghost));
@@ -68,7 +68,8 @@ export const stories = {
         await window.page.locator('.quick-input-list', { hasText: 'Class Definition' }).waitFor();
         await window.type('forof');
         await window.choose('For-Of Loop');
-        await window.pause(600);
+        await window.page.locator('.view-line', { hasText: /for.\(const/ }).waitFor();
+        await window.isDrawn();
         await window.shot('snippet');
         await window.press('Tab');
         await window.insert('days');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { eventually } from './hone.mjs';
+import { eventually, eventuallyAsked } from './hone.mjs';
 
 const LOADS = [1, 2, 3, 4, 5].map((at) => `file.load(${at});\n`).join('');
 /** The third place is far below the first two, so that it is not on screen. */
@@ -56,7 +56,7 @@ async function set({ set, hone }, settings) {
     set({ ...ALONE, ...settings });
     const value = (key) => hone.run('config', 'get', key, '--json').trim();
     const wanted = settings['hone.completion.next_edit'] ?? 'subtle';
-    await eventually('config.toml has the settings', () => {
+    await eventuallyAsked('config.toml has the settings', () => {
         const isAlone = Number(value('completion.min_probability')) === 1;
         return isAlone && JSON.parse(value('completion.next_edit')) === wanted;
     });
@@ -174,7 +174,7 @@ const played = {
         for (const number of [3, 4]) {
             if (number > 3) await window.press('Tab');
             await isAt(window, number);
-            await window.pause(300);
+            await window.isDrawn();
             await window.shot(`next-edit-there-${number}`);
             await window.press('Tab');
             await shows(window, { line: `file.load(${number + 1});` });

@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { POLL_MS, eventually } from './hone.mjs';
+import { eventually, eventuallyAsked } from './hone.mjs';
 import * as manners from './manners.mjs';
 import * as neighbours from './neighbours.mjs';
 import * as nextEdit from './next-edit.mjs';
@@ -93,23 +92,25 @@ async function anotherDaemon({ window, hone }, pid) {
         }
     };
     const serves = (daemon) => daemon?.sessions === 1 && daemon.pid !== pid;
-    await eventually('another daemon serves', () => serves(now()));
+    await eventuallyAsked('another daemon serves', () => serves(now()));
     await window.statusIs('ready');
 }
 
 /** Waits for the first adapter as long as the learner gets on. */
 async function adapterServes(hone) {
-    for (let last; ;) {
+    let last;
+    const serves = () => {
         const { adapter, learner } = hone.status();
-        if (adapter.active === 1) return;
+        if (adapter.active === 1) return true;
         assert.equal(learner.last_error, null);
         const now = `${learner.state} ${learner.progress ?? ''}`;
         if (now !== last?.work) last = { work: now, since: Date.now() };
         if (Date.now() - last.since > PIECE_LIMIT_MS) {
             throw new Error(`no adapter serves, and the learner stays at: ${now}`);
         }
-        await sleep(POLL_MS);
-    }
+        return false;
+    };
+    await eventuallyAsked('an adapter serves', serves, Infinity);
 }
 
 /** Nothing is asked as the user types, Hone says why, and what is asked for is answered. */
@@ -117,17 +118,18 @@ async function isOff({ window, hone }, reason) {
     await window.statusIs('off');
     const before = hone.completions().length;
     await window.type(`${WEEK} `);
-    await window.pause(800);
     assert.equal(await window.ghost(), '');
-    assert.equal(hone.completions().length, before, 'nothing is asked');
     await window.command('Hone: Why Is Nothing Shown?');
     await window.notification(reason).waitFor();
     await window.command('Hone: Complete Here Now');
     // An offer that is asked for may have several lines.
     const isThere = async () => (await window.ghost()).startsWith('Thursday');
     await eventually('what is asked for is answered', isThere);
-    await window.pause(400);
+    hone.offerWasRead();
     await window.dismiss();
+    const asked = hone.completions().slice(before);
+    const unasked = asked.filter(({ decision }) => !decision.invoked);
+    assert.deepEqual(unasked, [], 'nothing else was asked, and answered before');
 }
 
 export const stories = {
@@ -171,27 +173,29 @@ export const stories = {
         await at.window.press('Control+ArrowRight');
         const reported = () => at.hone.eventsOf('partly_accepted', offer.id);
         await eventually('a part is logged', () => reported().length > 0);
-        await at.window.pause(600);
+        await at.window.isDrawn();
         await at.window.shot('word');
-        const parts = reported();
-        assert.equal(parts.length, 1, 'the part is reported once');
         // The offer may have been made a few keys earlier and typed along since.
         assert.ok(offer.text.endsWith(offer.ghost), `${offer.text} ends with ${offer.ghost}`);
         const [word] = /^\s*\w+/.exec(offer.ghost);
         const taken = offer.text.length - offer.ghost.length + word.length;
-        assert.equal(parts[0].accepted_utf16, taken);
         await at.window.type('#');
         await outcomesAre(at.hone, offer, [
             { kind: 'partly_accepted', utf16: taken, evidence: 'document' },
         ]);
+        const parts = reported().map(({ accepted_utf16 }) => accepted_utf16);
+        assert.deepEqual(parts, [taken], 'the part is reported once');
         await saved(at, 'word.rs', `${WEEK} ${word}#`);
     },
 
     async 'accepting word after word to the end accepts the whole'(at) {
         const offer = await week(at, 'words.rs');
-        for (let words = 0; words < 40 && at.hone.outcomes(offer.id).length === 0; words += 1) {
+        const parts = () => at.hone.eventsOf('partly_accepted', offer.id).length;
+        const isOver = () => at.hone.outcomes(offer.id).length > 0;
+        while (!isOver()) {
+            const before = parts();
             await at.window.press('Control+ArrowRight');
-            await at.window.pause(250);
+            await eventually('a word is accepted', () => parts() > before || isOver());
         }
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
     },
@@ -211,7 +215,7 @@ export const stories = {
             async () => (await at.window.ghost()) === '4, 5;',
         );
         const { id } = at.hone.lastOffer();
-        await at.window.pause(400);
+        at.hone.offerWasRead();
         await at.window.shot('brackets');
         await at.window.press('Tab');
         await saved(at, 'brackets.rs', `${SUMS}sum(4, 5);`);
@@ -239,7 +243,7 @@ export const stories = {
 
     async 'an offer that stays for ten seconds is rejected, until it is accepted after all'(at) {
         const offer = await week(at, 'late.rs');
-        await at.window.pause(10_500);
+        at.hone.advanceClock(10_500);
         await outcomesAre(at.hone, offer, [{ kind: 'rejected_timeout', evidence: 'clock' }]);
         assert.equal(await at.window.ghost(), offer.ghost, 'it is still on screen');
         await at.window.press('Tab');
@@ -282,13 +286,13 @@ export const stories = {
             JSON.parse(at.hone.run('config', 'get', 'completion.max_tokens', '--json'));
         const usual = tokens();
         at.set({ 'hone.completion.max_tokens': 4 });
-        await eventually('config.toml has it', () => tokens() === 4);
+        await eventuallyAsked('config.toml has it', () => tokens() === 4);
         const offer = await week(at, 'short.rs');
         assert.ok(at.hone.lastOffer().tokens.length <= 4, 'the daemon uses it');
         await at.window.press('Tab');
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
         at.set({});
-        await eventually('config.toml does not have it any more', () => tokens() === usual);
+        await eventuallyAsked('config.toml does not have it any more', () => tokens() === usual);
     },
 
     async 'without an offer Tab indents'(at) {
@@ -362,7 +366,7 @@ export const stories = {
         // The command asks for alternatives, of which one is on screen.
         const isShown = async () => (await at.window.ghost()).trim() === 'a - b';
         await eventually('the offer is on screen', isShown);
-        await at.window.pause(400);
+        at.hone.offerWasRead();
         await at.window.press('Tab');
         const accepted = () =>
             at.hone
@@ -378,7 +382,7 @@ export const stories = {
         writeFileSync(workspace, JSON.stringify({ folders: folders.map((path) => ({ path })) }));
         const window = await at.open({ workspace });
         await window.trust();
-        await eventually('two sessions', () => at.hone.status().daemon.sessions === 2);
+        await eventuallyAsked('two sessions', () => at.hone.status().daemon.sessions === 2);
         assert.equal(at.hone.status().daemon.pid, pid);
         for (const name of ['first', 'other']) {
             const offer = await week({ ...at, window }, `${name}.rs`);
@@ -394,7 +398,7 @@ export const stories = {
         );
         await window.press('Escape');
         await window.close();
-        await eventually('one session', () => at.hone.status().daemon.sessions === 1);
+        await eventuallyAsked('one session', () => at.hone.status().daemon.sessions === 1);
     },
 
     async 'the doctor finds nothing wrong'(at) {
@@ -440,7 +444,10 @@ export const gatedStories = {
         ]) {
             await at.window.command('Hone: Roll Back the Adapter');
             await at.window.choose(choice);
-            await eventually(`${choice} serves`, () => at.hone.status().adapter.active === version);
+            await eventuallyAsked(
+                `${choice} serves`,
+                () => at.hone.status().adapter.active === version,
+            );
         }
     },
 
@@ -459,7 +466,7 @@ export const gatedStories = {
             ['idle', 'ready'],
         ]) {
             await at.window.command('Hone: Pause or Resume Learning');
-            await eventually(
+            await eventuallyAsked(
                 `learning is ${state}`,
                 () => at.hone.status().learner.state === state,
             );
@@ -482,7 +489,7 @@ export const gatedStories = {
 
     async 'a file is forgotten with the adapter that learned from it'(at) {
         const file = join(at.workspace, 'clock.rs');
-        const known = () => at.hone.events().filter((event) => event.path === file).length;
+        const known = () => at.hone.eventsInLog().filter((event) => event.path === file).length;
         assert.ok(known() > 0);
         await at.window.file('clock.rs');
         await at.window.command('Hone: Forget This File');
@@ -490,8 +497,11 @@ export const gatedStories = {
             .locator('.monaco-dialog-box')
             .getByRole('button', { name: 'Forget' })
             .click();
-        await eventually('nothing is known of it', () => known() === 0);
-        await eventually('the model alone serves', () => at.hone.status().adapter.active === 0);
+        await eventuallyAsked('nothing is known of it', () => known() === 0);
+        await eventuallyAsked(
+            'the model alone serves',
+            () => at.hone.status().adapter.active === 0,
+        );
         await at.window.page
             .locator('.notification-list-item', { hasText: 'v1 with them; the model alone serves' })
             .waitFor();

@@ -38,8 +38,6 @@ const INPUT_MS = 10_000;
 const KEY_PRESSES = 4;
 /** How long a tooltip may take to come. */
 const TOOLTIP_MS = 5_000;
-/** How long a grey text stays before it is read. */
-const GHOST_RESTS_MS = 400;
 /** From when on an open menu takes a click. */
 const MENU_MS = 400;
 
@@ -245,21 +243,22 @@ export class Window {
 
     /**
      * The offer on screen, as the daemon's log has it. The editor shows it at each cursor. Its
-     * grey text is what is left of it, if its beginning was typed meanwhile. It has stayed there
-     * long enough to be read.
+     * grey text is what is left of it, if its beginning was typed meanwhile. It counts as read.
      */
     offer(hone, cursors = 1) {
         return eventually('the newest offer is on screen', async () => {
             const all = await this.ghost();
             if (all === '') return undefined;
-            await this.pause(GHOST_RESTS_MS);
             // A busy window shows the grey text from before the last key for a while.
+            await this.isDrawn();
             if ((await this.ghost()) !== all) return undefined;
             const last = hone.lastOffer();
             const ghost = all.slice(0, all.length / cursors);
-            return last && ghost.repeat(cursors) === all && last.shown.endsWith(ghost)
-                ? { id: last.id, text: last.shown, ghost }
-                : undefined;
+            if (!last || ghost.repeat(cursors) !== all || !last.shown.endsWith(ghost)) {
+                return undefined;
+            }
+            hone.offerWasRead();
+            return { id: last.id, text: last.shown, ghost };
         });
     }
 
@@ -267,15 +266,20 @@ export class Window {
         await eventually('no grey text', async () => (await this.ghost()) === '');
     }
 
-    /**
-     * Presses Escape until no grey text comes. An answer may be under way when the key is pressed.
-     */
+    /** Presses Escape until there is no grey text. */
     async dismiss() {
-        await eventually('no grey text comes', async () => {
+        await eventually('no grey text', async () => {
             await this.press('Escape');
-            await this.pause(250);
+            await this.isDrawn();
             return (await this.ghost()) === '';
         });
+    }
+
+    /** Waits until the window has drawn what it knows. */
+    isDrawn() {
+        const frame = () =>
+            new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+        return this.page.evaluate(frame);
     }
 
     /**

@@ -46,6 +46,9 @@ local timer = assert(vim.uv.new_timer())
 --- Requests so far. Only the newest one is shown.
 local asked = 0
 
+--- The number of requests without an answer.
+local unanswered = 0
+
 local function client_of(buf)
   return vim.lsp.get_clients({ bufnr = buf, name = 'hone' })[1]
 end
@@ -226,12 +229,13 @@ local function ask(kind, by_key)
   end
   -- A request that waits for its pause must not overtake this one.
   timer:stop()
-  asked = asked + 1
+  asked, unanswered = asked + 1, unanswered + 1
   local number = asked
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context = { triggerKind = kind }
   local function answered(err, result)
+    unanswered = unanswered - 1
     if number ~= asked then
       return
     end
@@ -361,6 +365,11 @@ end
 
 function M.is_visible()
   return live ~= nil or elsewhere ~= nil
+end
+
+--- Returns true while a request waits for its pause, or for its answer.
+function M.is_waiting()
+  return timer:is_active() or unanswered > 0
 end
 
 return M

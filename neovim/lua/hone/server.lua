@@ -10,10 +10,10 @@ local M = {}
 local NAME = 'hone'
 
 --- A server that lived at least this long is restarted when it ends. If it ends sooner, something
---- is wrong, and the user is told.
-local RESTART_MIN_LIFE_MS = 10000
+--- is wrong, and the user is told. Tests do not wait for it.
+M.RESTART_MIN_LIFE_MS = 10000
 
-local RESTART_AFTER_MS = 1000
+M.RESTART_AFTER_MS = 1000
 
 local started_at_ms = 0
 
@@ -117,8 +117,8 @@ local function on_exit(code)
   if is_end_wanted() then
     return
   end
-  if vim.uv.now() - started_at_ms >= RESTART_MIN_LIFE_MS then
-    vim.defer_fn(notify.guard(start_again), RESTART_AFTER_MS)
+  if vim.uv.now() - started_at_ms >= M.RESTART_MIN_LIFE_MS then
+    vim.defer_fn(notify.guard(start_again), M.RESTART_AFTER_MS)
   else
     cannot_serve(('the server keeps ending (code %d); see `:Hone log`'):format(code))
   end

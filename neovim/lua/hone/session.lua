@@ -367,6 +367,11 @@ function M.is_enabled()
   return enabled
 end
 
+--- Returns true while a request waits for its pause in typing, or for its answer.
+function M.is_waiting()
+  return debounce:is_active() or pending ~= nil
+end
+
 function M.enable(on)
   enabled = on
   if not on then
