@@ -35,6 +35,40 @@ return {
     end,
   },
   {
+    'all lines of an offer are on screen before they are accepted',
+    function(home)
+      local text = ('x\n'):rep(30)
+      local editor = open(home, 'room.txt', text, { answer = ' {\n  one\n  two\n  three\n}' })
+      editor:type('20Gzb')
+      editor:press('A')
+      editor:wait_for('\nx {\n  one\n  two\n  three\n}\n')
+      check.equal(20, tonumber(editor:eval('line(".")')), 'the cursor stays')
+      check.equal(2, tonumber(editor:eval('col(".")')))
+      editor:press('Tab')
+      editor:wait_for_line(24, '}')
+    end,
+  },
+  {
+    'an offer that is higher than the window says how many lines are below it',
+    function(home)
+      local lines = {}
+      for at = 1, 30 do
+        table.insert(lines, 'line' .. at)
+      end
+      local answer = ' ' .. table.concat(lines, '\n')
+      local editor = open(home, 'high.txt', 'x\n', { answer = answer })
+      editor:press('A')
+      editor:wait_for('x line1 … +')
+      local seen, unseen = 1, tonumber(editor:screen():match('line1 … %+(%d+) lines'))
+      for at = 2, 30 do
+        seen = seen + (editor:screen():find('\nline' .. at .. '\n', 1, true) and 1 or 0)
+      end
+      check.equal(30, seen + unseen, editor:screen())
+      editor:press('C-End')
+      editor:wait_for_line(1, 'x line1')
+    end,
+  },
+  {
     'in a file of DOS an offer of many lines brings line breaks, and no other marks',
     function(home)
       local answer = ' {\r\nfoo();\r\n}'

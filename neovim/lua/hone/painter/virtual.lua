@@ -7,13 +7,14 @@ local api = vim.api
 
 local M = {}
 
-local HIGHLIGHT = 'HoneGhost'
+local HIGHLIGHT, HINT = 'HoneGhost', 'HoneGhostHint'
 
 --- The colour of offers in terminals with 256 colours if the colour scheme gives NonText no
 --- terminal colour, as Neovim's own does. Otherwise an offer would look like text.
 local GREY_CTERM = 8
 
 local function set_highlight()
+  api.nvim_set_hl(0, HINT, { link = 'DiagnosticHint', default = true })
   local base = api.nvim_get_hl(0, { name = 'NonText', link = false })
   if base.ctermfg then
     api.nvim_set_hl(0, HIGHLIGHT, { link = 'NonText', default = true })
@@ -53,7 +54,26 @@ local function put(buf, namespace, row, col, lines)
   })
 end
 
---- Draws the offer at the cursor, which is in the offer's buffer.
+--- Scrolls so that the rows below the cursor's line are on screen, if the window has the room. The
+--- cursor stays where it is in the text.
+---@param rows integer
+---@return integer how many of them have no room
+local function make_room(rows)
+  local function missing()
+    return math.max(0, rows - (api.nvim_win_get_height(0) - vim.fn.winline()))
+  end
+  local above = vim.fn.winline() - 1 - vim.fn.getwinvar(0, '&scrolloff')
+  local by = math.min(missing(), above)
+  if by > 0 then
+    local view = vim.fn.winsaveview()
+    view.topline = math.min(view.topline + by, view.lnum)
+    vim.fn.winrestview(view)
+  end
+  return missing()
+end
+
+--- Draws the offer at the cursor, which is in the offer's buffer. Nobody accepts a line unseen: where
+--- the window has no room for all lines, the first one says how many there are below it.
 ---@param offer hone.Offer
 ---@param namespace integer
 function M.draw(offer, namespace)
@@ -73,6 +93,10 @@ function M.draw(offer, namespace)
   for line in vim.gsplit(pieces[#pieces], '\n', { plain = true }) do
     lines[#lines + 1] = { { expand_tabs(line, column, tabstop), HIGHLIGHT } }
     column = 0
+  end
+  local unseen = #lines > 1 and make_room(#lines - 1) or 0
+  if unseen > 0 then
+    table.insert(lines[1], { (' … +%d %s'):format(unseen, unseen == 1 and 'line' or 'lines'), HINT })
   end
   put(offer.buf, namespace, row - 1, col + #pieces - 1, lines)
 end
