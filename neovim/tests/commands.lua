@@ -252,16 +252,20 @@ return {
     end,
   },
   {
-    'a missing model is reported with the command that downloads it',
+    'a missing model is no error: one line says its size and how to fetch it',
     function(home)
       local empty = home.path .. '/empty'
       vim.fn.mkdir(empty, 'p')
       local editor = home:edit('nomodel.rs', WEEK .. '\n', {
         env = { HONE_HOME = empty },
-        ready = 'hone model pull',
+        ready = 'hone needs a model',
       })
-      editor:press('Enter')
-      check.contains(editor:messages(), 'run `hone model pull qwen2.5-coder-0.5b`')
+      local line = 'hone: a model is needed (469 MiB); `:Hone setup` fetches it'
+      editor:wait_for(line)
+      check.equal(line, vim.trim(editor:messages()))
+      editor:press('A')
+      editor:type('x')
+      editor:wait_for_line(1, WEEK .. 'x')
     end,
   },
   {
@@ -321,7 +325,7 @@ return {
       local number = screen:match('(%d+): → smollm2')
       editor:type(assert(number, screen))
       editor:press('Enter')
-      editor:wait_for('a file to try it in')
+      editor:wait_for('Hone is ready: a file to try it in')
       editor:wait_for('1: Python')
       editor:type('1')
       editor:press('Enter')

@@ -15,8 +15,7 @@ local QUESTION = 'Which model? Code stays here; the network is used for the down
 local OTHERS = '  another model: a larger one, or one whose size the hub has yet to tell'
 local FROM_FILE = '  a file on this disk, where there is no network'
 
-local INSTALL = '`hone` is not installed; https://github.com/hone-dev/hone says how, '
-  .. 'and then `:Hone setup` goes on'
+local INSTALL = 'to install `hone`, see https://github.com/hone-dev/hone; then `:Hone setup`'
 
 --- Shows a line that the next one takes the place of.
 local function show(text)
@@ -28,7 +27,7 @@ local function show(text)
 end
 
 local function try_it()
-  local options = { prompt = 'Hone: a file to try it in', format_item = function(one)
+  local options = { prompt = 'Hone is ready: a file to try it in', format_item = function(one)
     return one.name
   end }
   vim.ui.select(scratch.for_filetype(vim.bo.filetype), options, function(one)

@@ -31,10 +31,26 @@ function M.suggested(all)
   return first, others
 end
 
+--- Returns the model that is to serve, if its file is not here.
+---@param all hone.Model[]
+---@return hone.Model?
+function M.needed(all)
+  for _, model in ipairs(all) do
+    if model.configured then
+      return not model.present and model or nil
+    end
+  end
+end
+
+---@param model hone.Model
+function M.size(model)
+  return ('%d MiB'):format(math.floor(model.bytes / MIB + 0.5))
+end
+
 --- One line for a list: what a user weighs before choosing.
 ---@param model hone.Model
 function M.line(model)
-  local parts = { ('%d MiB'):format(math.floor(model.bytes / MIB + 0.5)) }
+  local parts = { M.size(model) }
   if model.expected_line_ms then
     table.insert(parts, ('about %.1f s a line'):format(model.expected_line_ms / 1000))
   end

@@ -1,5 +1,6 @@
 --- The `hone` program: where it is, how Neovim's LSP client runs it, and what happens when it ends.
 
+local models = require('hone.models')
 local notify = require('hone.notify')
 local options = require('hone.options')
 local program = require('hone.program')
@@ -36,8 +37,7 @@ function M.find()
   elseif reason == 'relative' then
     return nil, ('option cmd: %s is relative to the current folder; name its full path'):format(named)
   elseif options.current.cmd == options.defaults.cmd then
-    local example = "require('hone').setup({ cmd = '/path/to/hone' })"
-    return nil, '`hone` is not in PATH; install it, or name its path: ' .. example
+    return nil, '`hone` is not in PATH; `:Hone setup` says how to install it'
   end
   return nil, ('option cmd: %s cannot be run; correct the path'):format(named)
 end
@@ -100,6 +100,20 @@ local function cannot_serve(why)
   notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
 end
 
+--- Says that a model is needed, which is no error, or what else keeps the server from starting.
+---@param why string what `hone model path` says
+local function cannot_start(why)
+  M.run({ 'model', 'list', '--json' }, function(result)
+    local needed = result.code == 0 and models.needed(models.parse(result.stdout))
+    if not needed then
+      cannot_serve(why)
+      return
+    end
+    status.needs_model()
+    notify.say(('a model is needed (%s); `:Hone setup` fetches it'):format(models.size(needed)))
+  end)
+end
+
 --- Whether the server's end was asked for: by `:Hone stop`, by `vim.lsp.enable('hone', false)`, or
 --- by leaving Neovim. The first Neovims that the plugin supports cannot say what is enabled.
 local function is_end_wanted()
@@ -157,7 +171,8 @@ function M.start()
   local path, advice = M.find()
   if not path then
     status.failed(advice)
-    notify.say(advice, vim.log.levels.WARN)
+    local is_wrong = options.current.cmd ~= options.defaults.cmd
+    notify.say(advice, is_wrong and vim.log.levels.WARN or nil)
     return
   end
   if type(options.current.cmd) == 'table' then
@@ -169,7 +184,7 @@ function M.start()
     if model.code == 0 then
       enable()
     else
-      cannot_serve(M.error_line(model))
+      cannot_start(M.error_line(model))
     end
   end)
 end

@@ -31,6 +31,11 @@ function M.failed(why)
   set({ busy = false, kind = 'Error', message = why })
 end
 
+--- Is called when there is no model yet.
+function M.needs_model()
+  set({ busy = false, kind = 'Normal', message = 'needs a model' })
+end
+
 function M.stopped()
   set({ busy = false, kind = 'Normal', message = 'stopped' })
 end
