@@ -16,6 +16,9 @@ M.RESTART_MIN_LIFE_MS = 10000
 
 M.RESTART_AFTER_MS = 1000
 
+--- The time between two looks whether a client has ended.
+local CLIENT_POLL_MS = 20
+
 local started_at_ms = 0
 
 --- Whether the user asked for the server's end.
@@ -189,6 +192,18 @@ function M.start()
   end)
 end
 
+--- Calls `next` once Neovim has no client of the server any more. A new start would take one that is
+--- about to end.
+local function after_client(next)
+  if M.client() then
+    vim.defer_fn(function()
+      after_client(next)
+    end, CLIENT_POLL_MS)
+  else
+    next()
+  end
+end
+
 --- Disconnects from the server and stops the daemon, which all editors share.
 ---@param next? fun() called once the daemon has ended; without it, a message is shown
 function M.stop(next)
@@ -197,7 +212,7 @@ function M.stop(next)
   status.stopped()
   M.run({ 'stop' }, function(result)
     if next and result.code == 0 then
-      next()
+      after_client(next)
     else
       M.say_result(result)
     end
