@@ -82,6 +82,9 @@ return {
       editor:type(':Hone nonsense')
       editor:press('Enter')
       editor:wait_for('there is no command nonsense; there are adapter, config, disable')
+      editor:type(':Hone doctor')
+      editor:press('Enter')
+      editor:wait_for('hone doctor')
     end,
   },
   {
@@ -332,10 +335,12 @@ return {
       editor:wait_for('return a - b')
       check.equal('    return', editor:lines()[8])
       editor:press('Tab')
-      wait.until_('the offer in the buffer', function()
-        return editor:lines()[8] == '    return a - b'
-      end)
-      editor:quit()
+      editor:wait_for_line(8, '    return a - b')
+      -- Nothing keeps a user from leaving.
+      editor:press('Escape')
+      editor:type(':qa')
+      editor:press('Enter')
+      editor:wait_for_end()
     end,
   },
   {

@@ -170,8 +170,14 @@ function Editor:quit()
   self:press('Escape')
   self:type(':qa!')
   self:press('Enter')
+  self:wait_for_end()
+end
+
+function Editor:wait_for_end()
   wait.until_('Neovim to end', function()
     return not run({ 'tmux', '-L', self.tmux_name, 'has-session' })
+  end, function()
+    return self:screen()
   end)
 end
 

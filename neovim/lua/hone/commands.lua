@@ -11,6 +11,7 @@ local M = {}
 local PASSED_ON = {
   'adapter',
   'config',
+  'doctor',
   'learn',
   'model',
   'pause',
@@ -64,7 +65,8 @@ local function pass_on(arguments)
   end
   server.run(arguments, function(result)
     local lines = vim.split(vim.trim(result.stdout), '\n')
-    if result.code == 0 and #lines > 1 then
+    -- The doctor fails if it finds something, after it has said what.
+    if #lines > 1 then
       window.show('hone ' .. table.concat(arguments, ' '), lines)
     else
       server.say_result(result)

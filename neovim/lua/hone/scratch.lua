@@ -87,13 +87,21 @@ function M.for_filetype(filetype)
   return sorted
 end
 
---- Opens the file and goes into insert mode where an offer comes.
+--- Opens the file and goes into insert mode where an offer comes. It does not count as changed, so
+--- that nothing asks whether to save it.
 ---@param one hone.Scratch
 function M.open(one)
   -- It has a name, because the server completes files, and lies where nobody looks for it later.
   vim.cmd.split(vim.fn.fnameescape(vim.fn.tempname() .. '.' .. one.ending))
   local lines = vim.list_extend(vim.list_slice(one.before), one.after)
   vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+  vim.bo.modified = false
+  vim.api.nvim_create_autocmd('BufModifiedSet', {
+    buffer = 0,
+    callback = function(event)
+      vim.bo[event.buf].modified = false
+    end,
+  })
   vim.api.nvim_win_set_cursor(0, { #one.before, 0 })
   vim.cmd.startinsert({ bang = true })
 end
