@@ -115,7 +115,7 @@ export const stories = {
         await nothingIsOffered(at, 'snooze.rs', 'Completions are snoozed');
         await window.statusIs('snoozed');
         await window.shot('snoozed');
-        await snooze('Not any more');
+        await snooze('Not now: offer again');
         await window.press('Backspace');
         await window.type('(');
         await takesTheNextSum(at, 'snooze.rs', 'snooze-ended');

@@ -21,7 +21,9 @@ export async function pickAdapter(server: Server): Promise<void> {
     const path = server.program();
     const { active, adapters } = parseAdapters(await ask(path, ['adapter', 'list', '--json']));
     if (adapters.length === 0) {
-        throw new Error('nothing was learned yet; `Hone: Status` says how many labels are missing');
+        const text = 'Hone: nothing was learned yet, so there is nothing to roll back';
+        void vscode.window.showInformationMessage(text);
+        return;
     }
     const entries = [
         entry(undefined, active),

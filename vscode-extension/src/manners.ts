@@ -1,7 +1,7 @@
 // How Hone behaves here: why nothing is shown, how eager it is, and for how long it is silent.
 
 import * as vscode from 'vscode';
-import { isOffer, type Reason } from './core/reason';
+import { canShow, type Reason } from './core/reason';
 import { snoozeRequest, type Snooze } from './core/protocol';
 import type { Server } from './server';
 import { eagerness, setEagerness } from './settings';
@@ -15,7 +15,7 @@ export async function why(reason: Reason | undefined): Promise<void> {
     }
     const [again, copy] = ['Show It All the Same', 'Copy the Command'];
     const { sentence, remedy } = reason;
-    const choices = [...(isOffer(reason) ? [] : [again]), ...(remedy === undefined ? [] : [copy])];
+    const choices = [...(canShow(reason) ? [again] : []), ...(remedy === undefined ? [] : [copy])];
     const text = [
         `Hone: ${sentence}`,
         ...(remedy === undefined ? [] : [`To change it: ${remedy}`]),
@@ -59,7 +59,7 @@ export async function pickSnooze(server: Server): Promise<void> {
     const entries: SnoozeEntry[] = [
         { label: 'For 5 minutes', snooze: { what: 'everything', seconds: 300 } },
         { label: 'For an hour', snooze: { what: 'everything', seconds: 3600 } },
-        { label: 'Until the server ends', snooze: { what: 'everything' } },
+        { label: 'Until Hone starts again', snooze: { what: 'everything' } },
         ...(document ? [{ label: 'In this file', snooze: fileSnooze(document.uri) }] : []),
         ...(folder
             ? [
@@ -69,7 +69,7 @@ export async function pickSnooze(server: Server): Promise<void> {
                   },
               ]
             : []),
-        { label: 'Not any more', snooze: { what: 'nothing' } },
+        { label: 'Not now: offer again', snooze: { what: 'nothing' } },
     ];
     const title = 'Hone: no completions as you type; those that you ask for are still answered';
     const picked = await vscode.window.showQuickPick(entries, { title });

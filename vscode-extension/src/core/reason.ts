@@ -26,6 +26,25 @@ export function isOffer({ reason }: Reason): boolean {
     return OFFERS.has(reason);
 }
 
+/** Reasons for which a request by hand brings what one as the user types does not. */
+const HELD_BACK = new Set([
+    'after_next_edit',
+    'file_ignored',
+    'held_back',
+    'language_off',
+    'off_in_editor',
+    'prose_off',
+    'snoozed',
+    'switched_off',
+    'too_short',
+    'too_unlikely',
+]);
+
+/** Whether something is shown if the user asks for it by hand. */
+export function canShow({ reason }: Reason): boolean {
+    return HELD_BACK.has(reason);
+}
+
 /** What this editor's own settings say of a document as its user types. */
 export interface Switches {
     enabled: boolean;
