@@ -45,6 +45,7 @@ export const FILES = {
     'another.rs': '',
     'short.rs': '',
     'untrusted.rs': '',
+    'walkthrough.rs': '',
     'latency.rs': '',
     'brackets.rs': SUMS,
     'instant.txt': '',
@@ -423,6 +424,29 @@ export const gatedStories = {
     ...manners.stories,
     ...neighbours.stories,
     ...nextEdit.stories,
+
+    async 'the walkthrough ticks what is done, also what was done before it was opened'(at) {
+        const { window } = at;
+        const offer = await week(at, 'walkthrough.rs');
+        await window.press('Tab');
+        await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
+        const open = async () => {
+            await window.command('Welcome: Open Walkthrough...');
+            await window.choose('Hone: the First Minute');
+        };
+        const areTicked = (...steps) =>
+            eventually(`only these are ticked: ${steps}`, async () => {
+                return (await window.ticks()).join() === steps.join();
+            });
+        await open();
+        await areTicked('server', 'model', 'keys');
+        await window.shot('walkthrough');
+        await window.command('Hone: Learning Report');
+        await window.webview('judged offers were accepted');
+        await open();
+        await areTicked('server', 'model', 'keys', 'report');
+        await window.command('View: Close All Editors');
+    },
 
     async 'learn now makes an adapter, and the status shows it'(at) {
         await at.window.command('Hone: Learn Now');

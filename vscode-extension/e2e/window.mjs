@@ -307,6 +307,12 @@ export class Window {
         });
     }
 
+    /** The steps of the walkthrough on screen that are ticked. */
+    ticks() {
+        const names = (ticks) => ticks.map((tick) => tick.dataset.doneStepId.split('#').at(-1));
+        return this.page.locator('.codicon.complete[data-done-step-id]').evaluateAll(names);
+    }
+
     /** The page of Hone that contains a text. */
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {

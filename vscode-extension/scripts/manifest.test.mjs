@@ -30,22 +30,6 @@ test('every link of the walkthrough runs a command that exists', () => {
     for (const [, command] of links) assert.ok(known.has(command), command);
 });
 
-test('a step is done by a command or a context of this extension', () => {
-    const sources = ['statusbar.ts', 'extension.ts'].map(source);
-    // The item of an offer carries this command, and the server runs it.
-    const accept = 'hone.accept';
-    for (const { id, completionEvents } of steps) {
-        for (const event of completionEvents) {
-            const [kind, name] = event.split(':');
-            const exists =
-                kind === 'onContext'
-                    ? sources.some((text) => text.includes(`'${name}'`))
-                    : known.has(name) || name === accept;
-            assert.ok(exists, `${id}: ${event}`);
-        }
-    }
-});
-
 test('no command of the palette needs the focus of the editor, which the palette has', () => {
     for (const { command, enablement } of commands) {
         if (!isNeverInPalette(command)) assert.doesNotMatch(enablement ?? '', /Focus/, command);

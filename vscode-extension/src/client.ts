@@ -14,6 +14,7 @@ import {
     type StaticFeature,
 } from 'vscode-languageclient/node';
 import { lastLine } from './core/program';
+import { ACCEPT_COMMAND } from './core/protocol';
 import type { Connection } from './core/supervisor';
 
 /**
@@ -44,6 +45,8 @@ export interface ClientSource {
     output: vscode.LogOutputChannel;
     /** Is called when the connection ends although nobody asked for it. */
     lost(): void;
+    /** Is called when an offer or a next edit was accepted. */
+    accepted(): void;
 }
 
 export class HoneClient extends LanguageClient implements Connection {
@@ -51,7 +54,7 @@ export class HoneClient extends LanguageClient implements Connection {
     private child: ChildProcess | undefined;
     private isEnded = false;
 
-    constructor({ path, output, lost }: ClientSource) {
+    constructor({ path, output, lost, accepted }: ClientSource) {
         const start = async () => {
             if (this.isEnded) throw new Error('it was ended before it began');
             this.child = spawn(path, ['lsp'], { stdio: 'pipe' });
@@ -62,6 +65,12 @@ export class HoneClient extends LanguageClient implements Connection {
             outputChannel: output,
             traceOutputChannel: NO_TRACE,
             initializationFailedHandler: () => false,
+            middleware: {
+                executeCommand: (command, args, next) => {
+                    if (command === ACCEPT_COMMAND) accepted();
+                    return next(command, args) as unknown;
+                },
+            },
             errorHandler: {
                 error: () => ({ action: ErrorAction.Continue, handled: true }),
                 // The supervisor restarts the server, with a longer wait each time.

@@ -14,6 +14,7 @@ import { learnRequest, statusRequest } from './core/protocol';
 import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
 import { eagerness, isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
+import type { Walkthrough } from './walkthrough';
 import type { WarmStart } from './warmStart';
 
 export interface CommandParts {
@@ -21,6 +22,7 @@ export interface CommandParts {
     provider: Provider;
     pages: Pages;
     warmStart: WarmStart;
+    walkthrough: Walkthrough;
     output: vscode.LogOutputChannel;
     extensionUri: vscode.Uri;
 }
@@ -41,14 +43,19 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
         eagerness: pickEagerness,
         snooze: () => pickSnooze(server),
         status: () => status(server),
-        report: () => pages.report(),
+        report: async () => {
+            parts.walkthrough.done('report');
+            await pages.report();
+        },
         learn: () => learn(server),
         toggleLearning: () => toggleLearning(server),
         adapter: () => pickAdapter(server),
         forget: () => forgetFile(server),
         model: () => pickModel(server),
         tryIt: () => tryIt(server),
-        learnFromHistory: () => parts.warmStart.learn(),
+        learnFromHistory: async () => {
+            if (await parts.warmStart.learn()) parts.walkthrough.done('history');
+        },
         rehearse: () => rehearse(server),
         doctor: () => pages.doctor(),
         log: () => log(server),

@@ -13,6 +13,7 @@ import { affects } from './settings';
 import { problemMessage, Problems } from './core/problems';
 import { Thinking } from './core/status';
 import { StatusBar } from './statusbar';
+import { Walkthrough } from './walkthrough';
 import { WarmStart } from './warmStart';
 
 let running: Server | undefined;
@@ -32,6 +33,7 @@ export function activate(context: vscode.ExtensionContext): void {
     );
     const pages = new Pages(server, provider);
     const warmStart = new WarmStart(server);
+    const walkthrough = new Walkthrough(context.globalState, server);
     context.subscriptions.push(
         output,
         server,
@@ -49,12 +51,13 @@ export function activate(context: vscode.ExtensionContext): void {
             provider,
             pages,
             warmStart,
+            walkthrough,
             output,
             extensionUri: context.extensionUri,
         }),
         showEachProblemOnce(server),
         retryOnFocus(server),
-        tellTheWalkthrough(server),
+        walkthrough,
         vscode.workspace.onDidChangeConfiguration((event) => {
             if (affects(event, 'path')) void server.start();
         }),
@@ -66,14 +69,6 @@ export function activate(context: vscode.ExtensionContext): void {
 /** The editor awaits this, so that the server learns of the end. */
 export async function deactivate(): Promise<void> {
     await running?.stop();
-}
-
-/** The walkthrough's first step is done once there is a program. */
-function tellTheWalkthrough(server: Server): vscode.Disposable {
-    return server.onState(() => {
-        const hasProgram = server.locate().path !== undefined;
-        void vscode.commands.executeCommand('setContext', 'hone.hasProgram', hasProgram);
-    });
 }
 
 /** What was wrong may be mended in another window or in a terminal. */

@@ -15,9 +15,12 @@ export class Server implements vscode.Disposable {
     private readonly supervisor: Supervisor<HoneClient>;
     private readonly stateEmitter = new vscode.EventEmitter<ServerState>();
     private readonly lineEmitter = new vscode.EventEmitter<StatusLine>();
+    private readonly acceptedEmitter = new vscode.EventEmitter<void>();
 
     readonly onState = this.stateEmitter.event;
     readonly onLine = this.lineEmitter.event;
+    /** Fires when an offer or a next edit was accepted. */
+    readonly onAccepted = this.acceptedEmitter.event;
 
     constructor(
         private readonly extensionFolder: string,
@@ -26,7 +29,8 @@ export class Server implements vscode.Disposable {
         this.supervisor = new Supervisor({
             locate: () => this.locate(),
             connect: (path, lost) => {
-                const client = new HoneClient({ path, output, lost });
+                const accepted = (): void => this.acceptedEmitter.fire();
+                const client = new HoneClient({ path, output, lost, accepted });
                 client.onNotification(didChangeStatus, (line) => this.lineEmitter.fire(line));
                 return client;
             },
@@ -104,5 +108,6 @@ export class Server implements vscode.Disposable {
         void this.stop();
         this.stateEmitter.dispose();
         this.lineEmitter.dispose();
+        this.acceptedEmitter.dispose();
     }
 }

@@ -17,10 +17,11 @@ export class WarmStart implements vscode.Disposable {
 
     constructor(private readonly server: Server) {}
 
-    async learn(): Promise<void> {
+    /** Returns true if it has learned. */
+    async learn(): Promise<boolean> {
         if (this.running) throw new Error('it is learning from the history already');
         const folder = await pickTrustedFolder();
-        if (!folder) return;
+        if (!folder) return false;
         const me = await mailOf(folder.uri.fsPath);
         const detail =
             'Hone learns what was written in the last 1,000 commits, and keeps that only if it ' +
@@ -33,10 +34,12 @@ export class WarmStart implements vscode.Disposable {
             { modal: true, detail },
             ...(me === undefined ? [ALL] : [ALL, MINE]),
         );
-        if (!picked) return;
+        if (!picked) return false;
         const author = picked === MINE ? me : undefined;
         const said = await this.learnFrom(folder.uri.fsPath, author);
-        if (said !== undefined) void vscode.window.showInformationMessage(`Hone: ${said}`);
+        if (said === undefined) return false;
+        void vscode.window.showInformationMessage(`Hone: ${said}`);
+        return true;
     }
 
     /** What `hone` says at the end; `undefined` if the user stopped it. */
