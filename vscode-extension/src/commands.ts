@@ -10,6 +10,7 @@ import { pickEagerness, pickSnooze, why } from './manners';
 import type { Pages } from './pages';
 import type { Provider } from './provider';
 import { BASE } from './core/adapters';
+import { NEED_TEXT, needOf, type Need } from './core/need';
 import { learnRequest, statusRequest } from './core/protocol';
 import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
@@ -79,12 +80,29 @@ interface MenuEntry extends vscode.QuickPickItem {
 }
 
 async function menu({ server, output }: CommandParts): Promise<void> {
-    const title = server.state.kind === 'failed' ? server.state.problem : 'Hone';
-    const picked = await vscode.window.showQuickPick(menuEntries(server), { title });
+    const problem = server.state.kind === 'failed' ? server.state.problem : undefined;
+    const need = problem === undefined ? undefined : needOf(problem);
+    const title = need ? `Hone: ${NEED_TEXT[need]}` : (problem ?? 'Hone');
+    const entries = need ? firstEntries(need) : menuEntries(server);
+    const picked = await vscode.window.showQuickPick(entries, { title });
     // A click has put the focus onto the status bar, where a blank would open the menu again.
     await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
     if (picked?.command) await vscode.commands.executeCommand(picked.command);
     else if (picked) output.show();
+}
+
+/** What leads to a server that runs, where something is not there yet. */
+function firstEntries(need: Need): MenuEntry[] {
+    const get: Record<Need, MenuEntry> = {
+        program: { label: '$(book) How to install the server', command: 'hone.install' },
+        model: { label: '$(cloud-download) Get a model', command: 'hone.model' },
+    };
+    return [
+        get[need],
+        { label: '$(pulse) Doctor', command: 'hone.doctor' },
+        { label: '$(debug-restart) Restart server', command: 'hone.restart' },
+        { label: '$(output) Show output' },
+    ];
 }
 
 /** The commands that have an effect now. */

@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import { registerCommands } from './commands';
 import { Configurator } from './configurator';
+import { askFor } from './firstrun';
 import { Focus } from './focus';
 import { registerKeys } from './keys';
 import { NextEdits } from './nextEdit';
@@ -10,6 +11,7 @@ import { Pages } from './pages';
 import { Provider } from './provider';
 import { Server } from './server';
 import { affects } from './settings';
+import { needOf } from './core/need';
 import { problemMessage, Problems } from './core/problems';
 import { Thinking } from './core/status';
 import { StatusBar } from './statusbar';
@@ -84,6 +86,9 @@ function showEachProblemOnce(server: Server): vscode.Disposable {
     return server.onState(async (state) => {
         const problem = problems.news(state, Date.now());
         if (problem === undefined) return;
+        const need = needOf(problem);
+        // A list of models that cannot be had is an error like any other.
+        if (need && (await askFor(need, server).catch(() => false))) return;
         const [title, command] = remedy(server, problem);
         const picked = await vscode.window.showErrorMessage(problemMessage(problem), title);
         if (picked) await vscode.commands.executeCommand(command);
@@ -91,7 +96,7 @@ function showEachProblemOnce(server: Server): vscode.Disposable {
 }
 
 function remedy(server: Server, problem: string): [title: string, command: string] {
-    if (server.locate().path === undefined) return ['How to Install', 'hone.install'];
+    if (server.locate().path === undefined) return ['Doctor', 'hone.doctor'];
     if (problem.includes('hone model pull')) return ['Get a Model', 'hone.model'];
     return ['Doctor', 'hone.doctor'];
 }

@@ -1,8 +1,38 @@
-// The last step of the walkthrough: a scratch file in which the first Tab is pressed.
+// The first minute: what is needed is asked for, and a scratch file opens in which the first Tab is
+// pressed.
 
 import * as vscode from 'vscode';
 import { cursor, scratchesFor, type Scratch } from './core/scratch';
+import { NEED_TEXT, type Need } from './core/need';
+import { size } from './core/models';
+import { downloadNeeded, neededModel } from './modelpicker';
 import type { Server } from './server';
+
+/** Asks for what is not there yet. Returns false if it cannot tell what that is. */
+export async function askFor(need: Need, server: Server): Promise<boolean> {
+    if (need === 'program') {
+        const install = 'How to Install';
+        const picked = await vscode.window.showInformationMessage(
+            `Hone: ${NEED_TEXT.program}.`,
+            install,
+        );
+        if (picked) await vscode.commands.executeCommand('hone.install');
+        return true;
+    }
+    const model = await neededModel(server);
+    if (!model) return false;
+    const [download, other] = ['Download', 'Choose Another'];
+    const text = `Hone needs a model: ${model.name}, ${size(model)}.`;
+    const picked = await vscode.window.showInformationMessage(text, download, other);
+    if (picked === other) await vscode.commands.executeCommand('hone.model');
+    if (picked !== download) return true;
+    try {
+        await downloadNeeded(server, model);
+    } catch (error) {
+        void vscode.window.showErrorMessage(`Hone: ${(error as Error).message}`);
+    }
+    return true;
+}
 
 export async function tryIt(server: Server): Promise<void> {
     // If the server does not run, this says what to do about it.

@@ -40,10 +40,32 @@ export async function pickModel(server: Server): Promise<void> {
     });
     if (!picked) return;
     const name = picked.model ? await fetched(path, picked.model) : await fromFile(path);
-    if (name === undefined) return;
-    await ask(path, ['model', 'use', name]);
+    if (name !== undefined) await serve(server, name);
+}
+
+/** The model that is to serve, if its file is not here. */
+export async function neededModel(server: Server): Promise<Model | undefined> {
+    const models = parseModels(await ask(server.program(), ['model', 'list', '--json']));
+    return models.find(({ configured, present }) => configured && !present);
+}
+
+/** Downloads a model and lets it serve, unless the user cancels that. */
+export async function downloadNeeded(server: Server, model: Model): Promise<void> {
+    const name = await fetched(server.program(), model);
+    if (name !== undefined) await serve(server, name);
+}
+
+async function serve(server: Server, name: string): Promise<void> {
+    await ask(server.program(), ['model', 'use', name]);
     // A daemon serves only one model, so another model needs another daemon.
     await server.restart();
+    if (server.connected) void offerToTry(name);
+}
+
+async function offerToTry(name: string): Promise<void> {
+    const tryIt = 'Try It';
+    const picked = await vscode.window.showInformationMessage(`Hone is ready: ${name}.`, tryIt);
+    if (picked) await vscode.commands.executeCommand('hone.tryIt');
 }
 
 async function choices(path: string): Promise<Entry[]> {

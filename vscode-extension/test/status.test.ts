@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
+import { NOT_FOUND } from '../src/core/locate';
 import { Thinking, statusItem, type StatusInputs } from '../src/core/status';
 
 const READY: StatusInputs = {
@@ -47,6 +48,12 @@ test('the status bar shows the most important thing', () => {
     assert.equal(state({ line: loading, thinking: true }), 'starting');
     assert.equal(state({ enabled: false, server: { kind: 'starting' } }), 'off');
     assert.equal(state({ enabled: false, server: { kind: 'failed', problem: 'p' } }), 'error');
+    const problem = '/h/models/m.gguf is missing; run `hone model pull m`';
+    const first = statusItem({ ...READY, server: { kind: 'failed', problem } });
+    assert.deepEqual([first.state, first.tooltip], ['needed', 'A model is needed']);
+    const damaged = '/h/models/m.gguf is damaged or another file; run `hone model pull m`';
+    assert.equal(state({ server: { kind: 'failed', problem: damaged } }), 'error');
+    assert.equal(state({ server: { kind: 'failed', problem: NOT_FOUND } }), 'needed');
 });
 
 test('a quick answer causes no flicker, and a slow one shows until the last request ends', () => {

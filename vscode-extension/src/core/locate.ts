@@ -17,6 +17,9 @@ export type Located =
     | { path: string; source: 'hone.path' | 'bundled' | 'PATH' | 'home folder' }
     | { path?: never; problem: string };
 
+/** The problem where there is no program at all. */
+export const NOT_FOUND = 'The program `hone` was not found; install it, or set hone.path';
+
 const PROGRAM = 'hone';
 
 /** Where programs of a user's own are, below the home folder. */
@@ -36,7 +39,7 @@ export function locate(at: SearchPlaces): Located {
         .map((folder) => inFolder(folder, PROGRAM, at.platform))
         .find((path) => at.isExecutable(path));
     if (own !== undefined) return { path: own, source: 'home folder' };
-    return { problem: 'The program `hone` was not found; install it, or set hone.path' };
+    return { problem: NOT_FOUND };
 }
 
 function named(path: string, at: SearchPlaces): Located {

@@ -1,5 +1,6 @@
 // Decides what the status bar shows. Nothing here knows the editor.
 
+import { NEED_TEXT, needOf } from './need';
 import type { Reason } from './reason';
 
 /** A request that is answered sooner than this causes no flicker. */
@@ -53,6 +54,7 @@ const ICONS = {
     snoozed: 'bell-slash',
     warning: 'warning',
     error: 'error',
+    needed: 'cloud-download',
     off: 'circle-slash',
     starting: 'loading~spin',
 };
@@ -68,7 +70,10 @@ export function statusItem(inputs: StatusInputs): StatusItem {
 /** The most important thing to show comes first. */
 function stateOf(inputs: StatusInputs): [state: ItemState, tooltip: string] {
     const { server, line, enabled, languageOff, thinking, paused } = inputs;
-    if (server.kind === 'failed') return ['error', server.problem];
+    if (server.kind === 'failed') {
+        const need = needOf(server.problem);
+        return need ? ['needed', NEED_TEXT[need]] : ['error', server.problem];
+    }
     if (!enabled) return ['off', 'Off'];
     if (server.kind === 'stopped') return ['off', 'Stopped'];
     if (server.kind === 'starting') return ['starting', 'Starting'];
