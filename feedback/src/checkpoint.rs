@@ -112,10 +112,11 @@ pub fn remove_unfinished(path: &Path) -> io::Result<()> {
 }
 
 fn remove_file(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed.and_then(|()| models::file::sync_folder_of(path)),
+    if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Ok(());
     }
+    models::file::remove_file(path)?;
+    models::file::sync_folder_of(path)
 }
 
 fn create(path: &Path) -> io::Result<File> {

@@ -56,6 +56,12 @@ pub trait EventLog: Send + Sync {
     /// Events that are appended meanwhile are put to `keep` as well.
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError>;
 
+    /// Removes what lies next to the log and may hold events that cannot be searched: logs that
+    /// could not be opened, and what an earlier [`EventLog::retain`] could not remove.
+    fn remove_others(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
     /// Describes events that were on disk, are gone, and were never forgotten.
     fn damage(&self) -> Option<String> {
         None

@@ -26,8 +26,8 @@
 //!
 //! # Damage
 //!
-//! A log that sled cannot open is kept as `.damaged-1` (`-2`, …) until something is
-//! forgotten, and a new log is begun.
+//! A log that sled cannot open is kept as `.damaged-1` (`-2`, …) until the user forgets something,
+//! and a new log is begun.
 //!
 //! [`EVENT_FORMAT`]: crate::event::EVENT_FORMAT
 
@@ -37,7 +37,6 @@ use crate::log::{EventLog, LogError};
 use crate::mark::Mark;
 use files::{forgotten_of, mark_of, probe_of, rewrite_of};
 use flusher::Flusher;
-use models::file::publish;
 use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::ops::ControlFlow;
@@ -85,9 +84,7 @@ impl SledLog {
     pub fn open(path: &Path) -> Result<SledLog, LogError> {
         let cannot = |error: io::Error| store::cannot_open(path, &error);
         let (rewrite, forgotten) = (rewrite_of(path), forgotten_of(path));
-        if !path.exists() && forgotten.exists() && rewrite.exists() {
-            publish(&rewrite, path).map_err(cannot)?;
-        }
+        files::finish_rewrite(path).map_err(cannot)?;
         let (store, set_aside) = match Store::open(path) {
             // Completions and learning go on with a new log, and the damaged one is kept.
             Err(LogError::Damaged { .. }) => {
@@ -184,6 +181,10 @@ impl SledLog {
         let mut store = self.store.write();
         drop(store.take());
         let renamed = files::take_rewrite(&self.path);
+        if renamed.is_err() {
+            // The first rename may be done. If this fails too, the log is opened again later.
+            let _ = files::finish_rewrite(&self.path);
+        }
         let mut opened = Ok(());
         if self.path.exists() && !self.is_closed.load(Ordering::Relaxed) {
             opened = Store::open(&self.path).map(|opened| *store = Some(opened));
@@ -242,13 +243,9 @@ impl EventLog for SledLog {
     }
 
     fn retain(&self, keep: &(dyn Fn(&Event) -> bool + Sync)) -> Result<(), LogError> {
+        self.remove_others()?;
         let rewrite = rewrite_of(&self.path);
         let cannot = |error: io::Error| self.write_error(error);
-        files::remove(&rewrite).map_err(cannot)?;
-        // Damaged logs cannot be read, so they may hold what is to be forgotten.
-        for aside in files::set_aside_so_far(&self.path) {
-            files::remove(&aside).map_err(cannot)?;
-        }
         let new = Store::open(&rewrite)?;
         let copied = self.copy(&new, 0, keep)?;
         // Most events are copied by now. Appends wait while the latest ones are.
@@ -260,6 +257,17 @@ impl EventLog for SledLog {
         self.take_rewrite()
     }
 
+    fn remove_others(&self) -> Result<(), LogError> {
+        let cannot = |error: io::Error| self.write_error(error);
+        // A rewrite that stopped between its two renames may be all that is left of the log, so it is
+        // finished first.
+        if self.store.read().is_none() {
+            self.reopen()?;
+        }
+        let _open = self.store.read();
+        files::remove_others(&self.path).map_err(cannot)
+    }
+
     fn reopen(&self) -> Result<(), LogError> {
         if self.is_closed.load(Ordering::Relaxed) {
             return Err(self.write_error(CLOSED));
@@ -268,6 +276,9 @@ impl EventLog for SledLog {
         // sled repeats its first error for ever, so the store is closed and opened again.
         // No lock is held while it opens: every keystroke in an editor takes this lock.
         drop(self.store.write().take());
+        let cannot = |error: io::Error| self.write_error(error);
+        // A rewrite that stopped between its two renames holds all events.
+        files::finish_rewrite(&self.path).map_err(cannot)?;
         let opened = Store::open(&self.path)?;
         let on_disk = opened.next_seq(&self.path)?;
         let mut next_seq = self.next_seq.lock();

@@ -12,6 +12,7 @@
 //! The files hold data that is derived from code, unencrypted. Whoever makes a cache removes its
 //! files: a rehearsal when it ends, and the daemon once their offers are learned or forgotten.
 
+use crate::file::remove_any;
 use crate::limits::{CACHED_TOKENS_MIN, DISK_CACHE_BYTES_MAX};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -83,14 +84,23 @@ impl DiskCache {
     /// # Errors
     /// One of them cannot be deleted.
     pub fn clear(&mut self) -> std::io::Result<()> {
-        let entries = match fs::read_dir(&self.folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            entries => Some(entries?),
-        };
-        for entry in entries.into_iter().flatten() {
-            fs::remove_file(entry?.path())?;
-        }
+        DiskCache::clear_folder(&self.folder)?;
         self.bytes = 0;
+        Ok(())
+    }
+
+    /// Deletes all files of a folder, whether a cache is open there or not.
+    ///
+    /// # Errors
+    /// One of them cannot be deleted.
+    pub fn clear_folder(folder: &Path) -> std::io::Result<()> {
+        let entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
+            remove_any(&entry?.path())?;
+        }
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Files that are written whole or not at all, and their checksums.
 
+pub mod faults;
+
 use crate::limits::CHUNK_BYTES;
 use crate::platform;
 use sha2::{Digest, Sha256};
@@ -52,7 +54,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let write = WRITES.fetch_add(1, Ordering::Relaxed);
     let temporary = beside(path, &format!(".{}-{write}.tmp", std::process::id()));
-    let written = File::create(&temporary).and_then(|mut file| {
+    let created = faults::check(path).and_then(|()| File::create(&temporary));
+    let written = created.and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -68,14 +71,14 @@ pub fn remove_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if is_temporary(&path) {
-            fs::remove_file(path)?;
+            remove_file(&path)?;
         }
     }
     Ok(())
 }
 
-/// Whether the name is one that [`write_atomic`] gives: `NAME.PROCESS-WRITE.tmp`.
-fn is_temporary(path: &Path) -> bool {
+/// Returns true if the name is one that [`write_atomic`] gives: `NAME.PROCESS-WRITE.tmp`.
+pub fn is_temporary(path: &Path) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let name = path.file_name().and_then(OsStr::to_str);
     name.and_then(|name| name.strip_suffix(".tmp"))
@@ -86,6 +89,7 @@ fn is_temporary(path: &Path) -> bool {
 
 /// Renames a finished, synced file to its final name and makes the name durable.
 pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
+    faults::check(to)?;
     platform::rename(from, to)?;
     sync_folder_of(to)
 }
@@ -96,6 +100,7 @@ pub fn publish(from: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 /// `AlreadyExists` if there is such a file.
 pub fn publish_new(from: &Path, to: &Path) -> io::Result<()> {
+    faults::check(to)?;
     // A link, unlike a rename, never replaces what is there.
     match fs::hard_link(from, to) {
         Ok(()) => sync_folder_of(to),
@@ -113,8 +118,28 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Removes a file. It is no error if there is none.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    faults::check(path)?;
+    gone(fs::remove_file(path))
+}
+
+/// Removes a folder with all that is in it. It is no error if there is none.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    faults::check(path)?;
+    gone(fs::remove_dir_all(path))
+}
+
+/// Removes a file, or a folder with all that is in it. It is no error if there is neither.
+pub fn remove_any(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => remove_folder(path),
+        _ => remove_file(path),
+    }
+}
+
 /// What came of removing something. What is not there need not be removed.
-pub fn gone(removed: io::Result<()>) -> io::Result<()> {
+fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
@@ -123,6 +148,7 @@ pub fn gone(removed: io::Result<()>) -> io::Result<()> {
 
 /// Makes a change of the folder's entries durable.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    faults::check(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     platform::sync_folder(folder.unwrap_or(Path::new(".")))
 }
@@ -190,6 +216,32 @@ mod tests {
         assert_eq!(fs::read(&to).unwrap(), b"new");
         fs::remove_file(&from).unwrap();
         assert_eq!(publish_new(&from, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn a_write_fails_where_a_test_wants_it_to_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        for fails_at in 0.. {
+            write_atomic(&path, b"old").unwrap();
+            let fault = faults::FailingWrite::arm(folder.path(), fails_at);
+            let written = write_atomic(&path, b"new");
+            let is_over = !fault.has_failed();
+            drop(fault);
+            assert_eq!(written.is_ok(), is_over, "{fails_at}");
+            // The rename is done when making it durable fails.
+            let expected: &[u8] = if fails_at < 2 { b"old" } else { b"new" };
+            assert_eq!(fs::read(&path).unwrap(), expected, "{fails_at}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+            if is_over {
+                assert_eq!(fails_at, 3);
+                break;
+            }
+        }
+        remove_file(&path).unwrap();
+        remove_file(&path).unwrap();
+        remove_any(folder.path()).unwrap();
+        remove_any(folder.path()).unwrap();
     }
 
     #[test]

@@ -3,6 +3,7 @@ use super::*;
 use crate::event::{EVENT_FORMAT, KeptCheck};
 use crate::testing::accepted;
 use models::file::beside;
+use models::file::faults::FailingWrite;
 
 fn all(log: &dyn EventLog) -> Vec<Event> {
     let mut events = Vec::new();
@@ -258,4 +259,79 @@ fn an_interrupted_rewrite_is_finished_or_undone() {
 
     written(&forgotten_of(&path), "old");
     only("new");
+}
+
+/// A log with an event to keep and one to forget, a checkpoint that holds the second one, and a log
+/// that was set aside and may hold it.
+fn with_canary(folder: &Path) -> SledLog {
+    let path = folder.join("events.sled");
+    let aside = folder.join("events.sled.damaged-3");
+    std::fs::create_dir(&aside).unwrap();
+    std::fs::write(aside.join("db"), "canary").unwrap();
+    let log = SledLog::open(&path).unwrap();
+    log.append(0, accepted("kept")).unwrap();
+    log.append(1, accepted("canary")).unwrap();
+    saved(&log, 2);
+    log
+}
+
+/// Each write of forgetting fails once, and from there on. What is kept is never lost, and the next
+/// attempt removes the rest.
+#[test]
+fn forgetting_that_failed_anywhere_can_be_done_again() {
+    let is_kept = |event: &Event| event.kind.offer_id() == "kept";
+    let mut writes = 0;
+    for fails_at in 0.. {
+        for (arm, restarts) in [
+            (FailingWrite::arm as fn(&Path, usize) -> _, false),
+            (FailingWrite::arm_from, true),
+            (FailingWrite::arm_from, false),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("events.sled");
+            let mut log = with_canary(dir.path());
+            let fault = arm(dir.path(), fails_at);
+            let done = log.retain(&is_kept);
+            let has_failed = fault.has_failed();
+            drop(fault);
+            assert_eq!(done.is_err(), has_failed, "write {fails_at}");
+            writes = writes.max(fails_at);
+            if restarts {
+                drop(log);
+                log = SledLog::open(&path).unwrap();
+            } else {
+                log.remove_others().unwrap();
+            }
+            assert!(all(&log).iter().any(is_kept), "write {fails_at}: what is kept is lost");
+            log.remove_others().unwrap();
+            log.retain(&is_kept).unwrap();
+            assert!(all(&log).iter().all(is_kept), "write {fails_at}");
+            assert!(!holds(dir.path(), "canary"), "write {fails_at}");
+            if !has_failed {
+                assert!(writes > 5, "there are too few writes to show anything: {writes}");
+                return;
+            }
+        }
+    }
+}
+
+/// Numbers were counted up to the first that was missing.
+#[test]
+fn a_log_that_was_set_aside_is_found_though_the_one_before_was_moved_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sled");
+    for name in ["events.sled.damaged-2", "events.sled.damaged-10", "events.sled.damaged-x"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let numbers = |found: Vec<(u64, PathBuf)>| -> Vec<u64> {
+        found.into_iter().map(|(number, _)| number).collect()
+    };
+    assert_eq!(numbers(files::set_aside_so_far(&path).unwrap()), [2, 10]);
+    let log = SledLog::open(&path).unwrap();
+    log.remove_others().unwrap();
+    assert_eq!(numbers(files::set_aside_so_far(&path).unwrap()), Vec::<u64>::new());
+    assert!(dir.path().join("events.sled.damaged-x").exists(), "it has no name of ours");
+    drop(log);
+    std::fs::create_dir(dir.path().join("events.sled.damaged-2")).unwrap();
+    assert!(files::set_aside(&path).unwrap().ends_with("events.sled.damaged-3"));
 }
