@@ -278,8 +278,8 @@ impl Fold {
         (!labels.is_empty()).then_some(Batch { labels, episodes, replacements })
     }
 
-    /// An update has learned from the batch, but for the offers that it has left out. They wait
-    /// for the next one.
+    /// Notes that an update has learned from the batch, but for the offers that it has left out.
+    /// They wait for the next one. An offer of another batch is left out if it is named.
     pub fn learned(&mut self, batch: Batch, left_out: &[OfferId]) {
         if self.is_current(&batch) {
             self.labelled.give_back(&batch.labels);

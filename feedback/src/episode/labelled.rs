@@ -64,12 +64,14 @@ impl Labelled {
         true
     }
 
-    /// An update has learned from these offers, up to this label, but for those that it has left
-    /// out. They wait again.
+    /// Notes that an update has learned from these offers and, up to this label, from all others but
+    /// those that it has left out, which wait.
     pub fn learn(&mut self, through: Option<u64>, offers: &[OfferId], left_out: &[OfferId]) {
         let mut all = std::mem::take(&mut self.left_out);
         all.retain(|offer| !offers.contains(offer));
-        all.extend(offers.iter().filter(|offer| left_out.contains(offer)).cloned());
+        // Those of the batch, and those of a batch that is set aside. Both wait here meanwhile.
+        let known = self.waiting.values().map(|episode| &episode.completion.id);
+        all.extend(known.filter(|offer| left_out.contains(offer)).cloned());
         self.advance_to(through.max(self.through), all);
     }
 

@@ -178,14 +178,15 @@ impl Supervisor {
         }
     }
 
-    /// An update has learned from a batch, but for the offers that it has left out. Those wait for
-    /// the next one.
+    /// Notes that an update has learned from a batch, but for the offers that it has left out. Those
+    /// wait for the next one.
     fn learned(&self, batch: Batch, left_out: &[OfferId]) {
-        if !left_out.is_empty() {
+        let offers = batch.offers();
+        let waiting = left_out.iter().filter(|offer| offers.contains(offer)).count();
+        if waiting > 0 {
             tracing::info!(
-                "{} label(s) wait for the next update, because the prompts of all need more memory \
-                 than an update may use for them",
-                left_out.len()
+                "{waiting} label(s) wait for the next update, because the prompts of all need more \
+                 memory than an update may use for them"
             );
         }
         self.remove_prompts(&batch, left_out);
@@ -260,9 +261,17 @@ impl Supervisor {
         let mut report = self.train(&job, batch, trigger).await?;
         let offers = batch.offers();
         report.left_out.retain(|offer| offers.contains(offer));
+        report.left_out.extend(self.set_aside(&offers));
         let left_out = report.left_out.clone();
         self.install(&job, batch, report).await?;
         Ok(left_out)
+    }
+
+    /// Returns the offers of the batch that is set aside. The labels up to the last one of a later
+    /// batch count as learned, so each update names those that it did not learn from.
+    fn set_aside(&self, learned: &[OfferId]) -> Vec<OfferId> {
+        let offers = self.suspect.as_ref().map(Batch::offers).unwrap_or_default();
+        offers.into_iter().filter(|offer| !learned.contains(offer)).collect()
     }
 
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {

@@ -67,6 +67,7 @@ impl Episodes<'_> {
             id: format!("text-{number}"),
             path,
             context: vec![],
+            real_names: vec![],
             language: written.language,
             model_sha256: self.model_sha256.to_owned(),
             adapter: 0,

@@ -1,6 +1,7 @@
 use super::*;
 use crate::app::App;
 use crate::paths::Paths;
+use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::testing;
 use crate::testing::fixtures;
 use feedback::testing::accepted;
@@ -77,6 +78,43 @@ async fn what_an_update_has_left_out_waits_for_the_next_one() {
     supervisor.learned(batch, &["a".to_owned()]);
     assert_eq!(recorder.labels_waiting(), 1);
     assert_eq!(*recorder.label_changes().borrow(), 1, "whoever waits for labels knows");
+    assert_eq!(recorder.take_batch(9).unwrap().offers(), ["a"]);
+}
+
+/// The labels of a batch that was set aside lie before those of a later one, up to which all counted
+/// as learned. After a restart none of them was learned from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (home, _) = home_with(&folder, None);
+    let app = testing::app::start_in(&home).await;
+    let recorder = &app.services.recorder;
+    for id in ["a", "b"] {
+        recorder.record(vec![fixtures::completion(id, "/a.rs"), accepted(id)]);
+    }
+    let (suspect, batch) = (recorder.take_batch(1).unwrap(), recorder.take_batch(1).unwrap());
+    assert_eq!((suspect.offers(), batch.offers()), (vec!["a".into()], vec!["b".into()]));
+    let (status, preemption) = (watch::Sender::default(), Arc::default());
+    let program = lying_learner(&home);
+    let mut supervisor = Supervisor::new(app.services.clone(), status, program, preemption);
+    supervisor.suspect = Some(suspect);
+    let left_out = supervisor.set_aside(&batch.offers());
+    assert_eq!(left_out, ["a"]);
+
+    let (mut registry, _) = Registry::open(&home.adapters(), "base");
+    let (adapter, _) = registry.job_files("j");
+    std::fs::write(&adapter, "adapter").unwrap();
+    let mut entry = fixtures::entry(registry.next_version(), sha256(&adapter).unwrap());
+    (entry.labels, entry.offers) = (batch.span(), batch.offers());
+    entry.report.left_out = left_out.clone();
+    registry.promote(&Candidate { entry, adapter, optimizer: None }).unwrap();
+    let inputs = DerivedInputs::of(&registry, "base");
+    let mut again = DerivedState::of(&**recorder.log(), &inputs).unwrap();
+    assert_eq!(again.fold.take_batch(9).unwrap().offers(), ["a"]);
+
+    supervisor.learned(batch, &left_out);
+    assert_eq!(recorder.labels_waiting(), 0, "it is tried once more");
+    recorder.return_batch(supervisor.suspect.take().unwrap());
     assert_eq!(recorder.take_batch(9).unwrap().offers(), ["a"]);
 }
 
