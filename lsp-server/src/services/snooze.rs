@@ -26,12 +26,20 @@ pub enum Snooze {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct State {
-    everything: Option<Until>,
+    everything: Option<End>,
     files: Vec<String>,
     folders: Vec<PathBuf>,
 }
 
-/// When a snooze ends.
+/// The end of a snooze of everything. A time is by [`Clock::elapsed_ms`], because a date leaps when
+/// somebody sets the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Restart,
+    At(u64),
+}
+
+/// The end of a snooze, as a person reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     Restart,
@@ -60,9 +68,9 @@ impl Snoozes {
                 Snooze::Everything { seconds } => {
                     let end = |seconds: u64| {
                         let ms = seconds.saturating_mul(1000);
-                        Until::At(self.clock.unix_ms().saturating_add(ms))
+                        End::At(self.clock.elapsed_ms().saturating_add(ms))
                     };
-                    state.everything = Some(seconds.map_or(Until::Restart, end));
+                    state.everything = Some(seconds.map_or(End::Restart, end));
                 }
                 Snooze::File { path } => add(&mut state.files, recorded(path)),
                 Snooze::Folder { path } => add(&mut state.folders, path.clone()),
@@ -83,23 +91,22 @@ impl Snoozes {
         self.everything_until().or_else(|| is_named().then_some(Until::Restart))
     }
 
-    /// Until when nothing is completed anywhere.
+    /// Returns the end of a snooze of everything, by today's date.
     pub fn everything_until(&self) -> Option<Until> {
-        let until = self.state.load().everything?;
-        match until {
-            Until::At(at_ms) if at_ms <= self.clock.unix_ms() => None,
-            _ => Some(until),
+        match self.state.load().everything? {
+            End::Restart => Some(Until::Restart),
+            End::At(_) => {
+                let left_ms = self.ends_in()?.as_millis() as u64;
+                Some(Until::At(self.clock.unix_ms().saturating_add(left_ms)))
+            }
         }
     }
 
-    /// The time that is left of a snooze that ends by itself.
+    /// Returns the time that is left of a snooze that ends by itself.
     pub fn ends_in(&self) -> Option<Duration> {
-        match self.everything_until()? {
-            Until::At(at_ms) => {
-                Some(Duration::from_millis(at_ms.saturating_sub(self.clock.unix_ms())))
-            }
-            Until::Restart => None,
-        }
+        let End::At(end_ms) = self.state.load().everything? else { return None };
+        let left_ms = end_ms.checked_sub(self.clock.elapsed_ms()).filter(|left| *left > 0)?;
+        Some(Duration::from_millis(left_ms))
     }
 
     /// A receiver that is notified of every change.
@@ -151,6 +158,21 @@ mod tests {
         snoozes.apply(&Snooze::Everything { seconds: None });
         assert_eq!(snoozes.until("/a.rs"), Some(Until::Restart));
         snoozes.apply(&Snooze::Nothing);
+        assert_eq!(snoozes.until("/a.rs"), None);
+    }
+
+    /// A clock that was set back by an hour made a snooze an hour longer.
+    #[test]
+    fn a_snooze_lasts_as_long_as_was_asked_whatever_the_date_is() {
+        let clock = Arc::new(ManualClock::starting_at(10_000_000));
+        let snoozes = Snoozes::new(clock.clone());
+        snoozes.apply(&Snooze::Everything { seconds: Some(60) });
+        for date in [1, 99_000_000] {
+            clock.set_unix_ms(date);
+            assert_eq!(snoozes.ends_in(), Some(Duration::from_secs(60)));
+            assert_eq!(snoozes.everything_until(), Some(Until::At(date + 60_000)));
+        }
+        clock.advance(60_000);
         assert_eq!(snoozes.until("/a.rs"), None);
     }
 
