@@ -15,6 +15,7 @@ mod gate_log;
 mod inspect;
 mod lab;
 mod learn;
+mod log_lines;
 mod model;
 mod pause;
 mod report;
@@ -24,6 +25,7 @@ mod transport;
 mod why;
 
 use crate::app::startup::{self, ServeOptions};
+use crate::cli::log_lines::LogLines;
 use crate::daemon::client;
 use crate::daemon::election::{ALREADY_RUNNING, AlreadyRunning};
 use crate::daemon::forwarder::forward;
@@ -206,7 +208,7 @@ pub fn main() -> ! {
     let ours = Targets::new().with_targets(OUR_CRATES.map(|name| (name, level)));
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
-        .with_writer(std::io::stderr)
+        .with_writer(LogLines::default())
         .with_ansi(false)
         // The layer would report a stderr that is gone or full to stderr, and panic.
         .log_internal_errors(false);

@@ -6,6 +6,7 @@ use crate::daemon::election::ALREADY_RUNNING;
 use crate::daemon::handshake::{
     Command, Hello, PROTOCOL, Reply, Welcome, read_late_line, read_line, write_line,
 };
+use crate::daemon::log_file;
 use crate::paths::{Paths, cannot_open};
 use crate::platform::connection::{self, ReadHalf, WriteHalf};
 use crate::platform::{files, process::detach};
@@ -34,9 +35,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// The time between two looks at a daemon that starts or ends. An editor that starts waits for it.
 const POLL: Duration = Duration::from_millis(10);
-
-/// The size at which the daemon's log starts anew. The log before is kept.
-const LOG_BYTES: u64 = 4 * 1024 * 1024;
 
 pub struct Connection {
     pub read: BufReader<ReadHalf>,
@@ -211,9 +209,7 @@ async fn connect_or_start_by(
 
 fn start_daemon(home: &Paths, options: &ServeOptions) -> Result<Child> {
     let path = home.daemon_log();
-    if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_BYTES) {
-        let _ = std::fs::rename(&path, path.with_extension("log.1"));
-    }
+    log_file::begin(&path);
     let log = files::private()
         .create(true)
         .append(true)

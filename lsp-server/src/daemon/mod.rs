@@ -5,4 +5,5 @@ pub mod editor_state;
 pub mod election;
 pub mod forwarder;
 pub mod handshake;
+mod log_file;
 pub mod server;
