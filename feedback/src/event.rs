@@ -100,6 +100,9 @@ pub struct Completion {
     /// Paths or URIs of the other documents that the prompt quotes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<String>,
+    /// The paths of these documents behind their links, of those that were opened by a link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub real_names: Vec<String>,
     pub language: String,
     /// SHA-256 of the served GGUF, hex.
     pub model_sha256: String,

@@ -22,6 +22,7 @@ pub fn completion(id: &str) -> Completion {
         id: id.into(),
         path: "src/lib.rs".into(),
         context: vec![],
+        real_names: vec![],
         language: "rust".into(),
         model_sha256: "base".into(),
         adapter: 0,

@@ -11,6 +11,9 @@ pub struct NextEdit {
     /// Path of the document to be changed, or its URI if it is not a file. `hone forget` goes by
     /// it.
     pub path: String,
+    /// The path behind its links, if it was opened by a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_name: Option<String>,
     pub language: String,
     /// The first changed line, counted from 1.
     pub line: u32,

@@ -128,6 +128,7 @@ mod tests {
             id: id.into(),
             path: String::new(),
             context: vec![],
+            real_names: vec![],
             language: String::new(),
             model_sha256: "base".into(),
             adapter: 0,

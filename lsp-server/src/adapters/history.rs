@@ -2,7 +2,7 @@
 
 use crate::adapters::team::TeamFiles;
 use anyhow::{Context, Result, bail};
-use models::file::{gone, write_atomic};
+use models::file::{remove_folder, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -90,7 +90,7 @@ impl HistoryFiles {
     /// Removes everything. A run that goes on finds that out before its next round, and adopts
     /// nothing.
     pub fn remove(&self) -> Result<()> {
-        gone(std::fs::remove_dir_all(&self.folder))
+        remove_folder(&self.folder)
             .with_context(|| format!("{}: cannot be removed", self.folder.display()))
     }
 }

@@ -4,6 +4,7 @@
 //! `adapters/registry.json` is always replaced as a whole (temporary file, fsync, rename). An
 //! adapter file never changes once it is registered.
 
+pub mod adoption;
 mod cleanup;
 mod forgetting;
 mod index;
@@ -85,10 +86,10 @@ pub fn adapter_file(folder: &Path, version: AdapterVersion) -> PathBuf {
 }
 
 impl Candidate {
-    /// Takes another number if its own was given to another adapter since. The caller must hold the
+    /// Takes another number if its own, or a later one, was given to another adapter since. The caller must hold the
     /// lock that keeps others from taking the same number.
     pub fn take_number(&mut self, registry: &Registry) {
-        if registry.entry(self.entry.version).is_some() {
+        if registry.entries().last().is_some_and(|last| last.version >= self.entry.version) {
             self.entry.version = registry.next_version();
             self.entry.report.candidate = self.entry.version;
         }
@@ -216,7 +217,9 @@ impl Registry {
     }
 
     pub fn entry(&self, version: AdapterVersion) -> Option<&Entry> {
-        self.index.adapters.iter().find(|entry| entry.version == version)
+        // The numbers rise in this list.
+        let at = self.index.adapters.binary_search_by_key(&version, |entry| entry.version);
+        at.ok().map(|at| &self.index.adapters[at])
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -333,7 +336,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers an imported adapter without serving it; answers its number. The caller must hold
+    /// Registers an imported adapter without serving it and returns its number. The caller must hold
     /// the lock that keeps others from taking the same number.
     pub fn import(
         &mut self,
@@ -343,13 +346,25 @@ impl Registry {
         origin: Option<Origin>,
         now_ms: u64,
     ) -> Result<AdapterVersion> {
-        let version = self.next_version();
+        let candidate = self.imported(file, sha256, base_sha256, origin, now_ms);
+        self.register(&candidate, |_| {})?;
+        Ok(candidate.entry.version)
+    }
+
+    fn imported(
+        &self,
+        file: &Path,
+        sha256: String,
+        base_sha256: &str,
+        origin: Option<Origin>,
+        now_ms: u64,
+    ) -> Candidate {
         let (history, report) = match origin {
             None => (None, UpdateReport { job: IMPORTED.into(), ..UpdateReport::default() }),
             Some(Origin { history, report }) => (Some(history), *report),
         };
         let entry = Entry {
-            version,
+            version: self.next_version(),
             parent: 0,
             sha256,
             base_sha256: base_sha256.to_owned(),
@@ -362,9 +377,7 @@ impl Registry {
             verdict: None,
             report,
         };
-        let candidate = Candidate { entry, adapter: file.to_owned(), optimizer: None };
-        self.register(&candidate, |_| {})?;
-        Ok(version)
+        Candidate { entry, adapter: file.to_owned(), optimizer: None }
     }
 
     /// Gives a candidate's files the names of its number without replacing any file, then writes
@@ -374,10 +387,7 @@ impl Registry {
         let version = candidate.entry.version;
         ensure!(self.entry(version).is_none(), "adapter v{version} is registered already");
         let mut index = self.index.clone();
-        index.adapters.push(candidate.entry.clone());
-        let old: Vec<usize> = cleanup::without_file(&index).collect();
-        // The steps of an update are most of its report, and tell nothing without its adapter.
-        old.into_iter().for_each(|at| index.adapters[at].report.steps_log.clear());
+        index.add(candidate.entry.clone());
         change(&mut index);
         let named = self.name_files(candidate)?;
         self.replace(index).inspect_err(|_| remove(&named))?;
@@ -425,6 +435,15 @@ impl Registry {
     /// Whether its file still exists.
     pub fn is_kept(&self, version: AdapterVersion) -> bool {
         self.adapter_file(version).exists()
+    }
+
+    /// Drops the ids of offers that are not in the log any more, which begins at `first_seq`.
+    pub fn drop_offers_before(&mut self, first_seq: u64) -> Result<()> {
+        let mut index = self.index.clone();
+        if self.read_only_reason.is_some() || !index.drop_offers_before(first_seq) {
+            return Ok(());
+        }
+        self.replace(index)
     }
 
     fn replace(&mut self, mut index: Index) -> Result<()> {

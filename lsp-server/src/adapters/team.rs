@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use feedback::event::OfferId;
-use models::file::{gone, write_atomic};
+use models::file::{is_temporary, remove_file, write_atomic};
 use models::team::core::Core;
 use models::team::frame::Frame;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ const LEDGER_FORMAT: u32 = 1;
 /// The number of contributions of which the ledger knows the offers. Of older ones it knows that
 /// they were made.
 const CONTRIBUTIONS_MAX: usize = 256;
+
+/// The beginning of the name of a message that is handed to the daemon.
+const MESSAGE_PREFIX: &str = "message-";
 
 pub struct TeamFiles {
     folder: PathBuf,
@@ -106,7 +109,25 @@ impl TeamFiles {
     /// A file for a message that is handed to the daemon.
     pub fn message_file(&self) -> Result<PathBuf> {
         self.make_folder()?;
-        Ok(self.folder.join(format!("message-{}.json", std::process::id())))
+        Ok(self.folder.join(format!("{MESSAGE_PREFIX}{}.json", std::process::id())))
+    }
+
+    /// Removes the messages, and the files that were not written to their end, of processes that
+    /// ended in the middle. A message that is under way fails.
+    pub fn remove_unfinished(&self) -> Result<()> {
+        let cannot = || format!("{}: cannot be read", self.folder.display());
+        let entries = match std::fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            entries => entries.with_context(cannot)?,
+        };
+        for entry in entries {
+            let path = entry.with_context(cannot)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(MESSAGE_PREFIX) || is_temporary(&path) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
     }
 
     fn make_folder(&self) -> Result<()> {
@@ -242,8 +263,7 @@ impl TeamFiles {
 }
 
 fn remove(path: &Path) -> Result<()> {
-    gone(std::fs::remove_file(path))
-        .with_context(|| format!("{}: cannot be removed", path.display()))
+    remove_file(path).with_context(|| format!("{}: cannot be removed", path.display()))
 }
 
 impl Ledger {

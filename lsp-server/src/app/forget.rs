@@ -3,43 +3,59 @@
 use crate::adapters::registry::Registry;
 use crate::app::App;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope};
+use crate::services::Services;
 use crate::services::derived_state::DerivedInputs;
+use crate::services::handed_prompts::remove_prompts;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 
+/// What was forgotten, and the first thing that could not be removed with it.
+type Done = (Forgotten, Result<()>);
+
 impl App {
     /// Forgets what is recorded, what is indexed of the files that the scope names, and what the
-    /// engine holds of any prompt. If the list of forgotten files cannot be written, or a prompt
-    /// that waits for the learner cannot be deleted, the rest is forgotten all the same.
+    /// engine holds of any prompt.
+    ///
+    /// # Errors
+    /// Something could not be removed or written. The rest is forgotten all the same as far as it
+    /// does not depend on it, and the same call does what is left.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let (workspaces, named) = (self.services.workspaces.clone(), scope.clone());
         let remembered = tokio::task::spawn_blocking(move || workspaces.forget(&named)).await?;
         let is_by_user = scope.is_by_user();
         let forgotten = self.forget_recorded(scope).await;
-        // Sessions have forgotten by now, so no prompt comes later that quotes it.
-        let handed = self.services.handed_prompts.clone().filter(|_| is_by_user);
-        let prompts = match handed {
-            Some(handed) => tokio::task::spawn_blocking(move || handed.forget()).await?,
-            None => Ok(()),
-        };
-        let held = if is_by_user { self.services.engine.unload() } else { Ok(()) };
-        let (forgotten, remembered) = (forgotten?, remembered.and(prompts));
-        let remembered = remembered.and(held.context("the engine still holds prompts"));
+        let prompts = if is_by_user { self.forget_prompts().await } else { Ok(()) };
+        let (forgotten, removed) = forgotten?;
+        let done = remembered.and(removed).and(prompts);
         if forgotten.adapters.is_empty() {
-            return remembered.map(|()| forgotten);
+            return done.map(|()| forgotten);
         }
         if let Err(error) = self.offer_shared_again().await {
             // What is forgotten is gone all the same; the next version is tried again.
             tracing::warn!("the team's adapter is not tried again: {error:#}");
         }
-        remembered.map(|()| forgotten)
+        done.map(|()| forgotten)
     }
 
-    async fn forget_recorded(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
+    /// Removes what was computed of any prompt. Sessions have forgotten by now, so no prompt comes
+    /// later that quotes what is to be forgotten.
+    async fn forget_prompts(&self) -> Result<()> {
+        let (handed, folder) = (self.services.handed_prompts.clone(), self.paths.prompts());
+        let removed = tokio::task::spawn_blocking(move || match handed {
+            Some(handed) => handed.forget(),
+            // An earlier daemon may have left some.
+            None => remove_prompts(&folder),
+        });
+        let removed = removed.await?;
+        removed.and(self.services.engine.unload().context("the engine still holds prompts"))
+    }
+
+    async fn forget_recorded(self: &Arc<Self>, scope: Scope) -> Result<Done> {
         let services = &self.services;
         // While this change lives, no update is promoted.
         let change = services.adapters.change().await;
-        if scope.is_by_user() {
+        let is_by_user = scope.is_by_user();
+        if is_by_user {
             // Sessions forget first. Otherwise a prompt that is recorded after the search would
             // quote what is to be forgotten.
             self.sessions.all().iter().for_each(|session| session.forget());
@@ -48,17 +64,18 @@ impl App {
         }
         let (log, base) =
             (services.recorder.log().clone(), services.adapters.model().sha256.clone());
+        let now_ms = services.clock.unix_ms();
         let (change, found) = change
-            .blocking(move |registry| -> Result<(OffersToForget, Forgotten)> {
-                OffersToForget::drop_unfinished(&scope, registry)?;
-                let found = OffersToForget::search(&*log, scope)?;
+            .blocking(move |registry| -> Result<_> {
+                let removed = OffersToForget::remove_unsearchable(&scope, registry, &*log);
+                let found = OffersToForget::search(&*log, scope, now_ms)?;
                 let plan = found.plan(registry, &base);
-                Ok((found, plan))
+                Ok((found, plan, removed))
             })
             .await?;
-        let (found, plan) = found?;
-        if found.changes_nothing(&plan) {
-            return Ok(plan);
+        let (found, plan, unsearchable) = found?;
+        if !is_by_user && found.is_nothing() && services.recorder.is_current_log() {
+            return Ok((plan, Ok(())));
         }
         // Sessions drop these offers before they are erased, so that no later event about them is
         // recorded.
@@ -70,22 +87,16 @@ impl App {
         let (forgotten, base) = (plan.clone(), services.adapters.model().sha256.clone());
         let withdraw = move |registry: &mut Registry| {
             found.withdraw(registry, &plan)?;
-            Ok((found, DerivedInputs::of(registry, &base)))
+            let files = found.remove_files(registry);
+            Ok((found, files, DerivedInputs::of(registry, &base)))
         };
-        let (change, (found, inputs)) = change.commit(withdraw).await?;
+        let (change, (found, files, inputs)) = change.commit(withdraw).await?;
         let erasing = self.services.clone();
-        tokio::task::spawn_blocking(move || -> Result<()> {
-            found.erase(&**erasing.recorder.log())?;
-            if let Some(checkpoint) = erasing.recorder.read_again(&inputs)? {
-                erasing.checkpoints.keep(&erasing.recorder, checkpoint);
-            }
-            Ok(())
-        })
-        .await??;
+        tokio::task::spawn_blocking(move || erase(&erasing, &found, &inputs)).await??;
         drop(change);
         let (offers, adapters) = (forgotten.offers, forgotten.adapters.len());
         tracing::info!("forgot {offers} offer(s) and {adapters} adapter(s)");
-        Ok(forgotten)
+        Ok((forgotten, unsearchable.and(files)))
     }
 
     /// What [`App::forget`] would do.
@@ -93,9 +104,23 @@ impl App {
         let log = self.services.recorder.log().clone();
         let (registry, base) =
             (self.services.adapters.serving(), self.services.adapters.model().sha256.clone());
+        let now_ms = self.services.clock.unix_ms();
         tokio::task::spawn_blocking(move || {
-            Ok(OffersToForget::search(&*log, scope)?.plan(&registry, &base))
+            Ok(OffersToForget::search(&*log, scope, now_ms)?.plan(&registry, &base))
         })
         .await?
     }
+}
+
+/// Erases the events, and derives everything again without them and without the adapters that are
+/// withdrawn. This is done whatever was found and erased, because an earlier attempt may have failed
+/// before it.
+fn erase(services: &Services, found: &OffersToForget, inputs: &DerivedInputs) -> Result<()> {
+    let recorder = &services.recorder;
+    let erased = found.erase(&**recorder.log()).map_err(anyhow::Error::from);
+    let checkpoint = recorder.read_again(inputs);
+    if let Some(checkpoint) = erased.and(checkpoint)? {
+        services.checkpoints.keep(recorder, checkpoint);
+    }
+    Ok(())
 }

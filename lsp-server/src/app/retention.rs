@@ -133,14 +133,26 @@ impl Retention {
     }
 }
 
-async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
+pub(super) async fn forget_older(app: &Arc<App>, days: u32, now_ms: u64) -> Result<()> {
     let believed_ms = believed(&app.paths.clock_history(), now_ms)?;
     let at_ms = believed_ms.saturating_sub(u64::from(days) * DAY_MS);
     // On most days nothing is old, and this avoids reading a long log.
-    if app.services.recorder.oldest_event_ms().await.is_some_and(|oldest| oldest < at_ms) {
+    if app.services.recorder.oldest_event_ms().is_some_and(|oldest| oldest < at_ms) {
         app.forget(Scope::Before { at_ms }).await?;
     }
-    Ok(())
+    tidy_registry(app).await
+}
+
+/// Drops what the registry of adapters knows of offers that are gone, and removes files that could
+/// not be removed earlier, such as one that another program had open.
+async fn tidy_registry(app: &Arc<App>) -> Result<()> {
+    let recorder = app.services.recorder.clone();
+    let change = app.services.adapters.change().await;
+    let tidied = change.commit(move |registry| {
+        registry.drop_offers_before(recorder.first_seq()?)?;
+        registry.remove_unused()
+    });
+    tidied.await.map(drop)
 }
 
 fn believed(path: &Path, now_ms: u64) -> Result<u64> {

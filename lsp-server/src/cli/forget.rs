@@ -7,12 +7,13 @@ use crate::daemon::election;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
+use crate::services::handed_prompts::remove_prompts;
 use crate::workspace::forgotten::Forgotten as ForgottenList;
 use anyhow::{Context, Result, bail, ensure};
+use feedback::clock::{Clock, SystemClock};
 use feedback::sled_log::SledLog;
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
-use models::file::gone;
 use std::io::{BufRead, IsTerminal, Write};
 
 #[derive(clap::Args)]
@@ -115,32 +116,29 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // What is to be forgotten goes, whatever the settings are.
     let base_sha256 = &Configured::noted(home).base_sha256(home);
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
-    // An update that was cut short may have learned from what is to be forgotten.
-    if !plan {
-        registry.remove_leftovers();
+    let now_ms = SystemClock::default().unix_ms();
+    if plan {
+        let log = SledLog::open(&home.event_log())?;
+        return Ok(
+            OffersToForget::search(&log, scope.clone(), now_ms)?.plan(&registry, base_sha256)
+        );
     }
-    if !plan {
-        ForgottenList::open(home.forgotten()).add(scope)?;
-        if scope.is_by_user() {
-            remove_handed(home)?;
-        }
-        OffersToForget::drop_unfinished(scope, &registry)?;
-    }
+    // Each step is done whatever became of those before it, unless it needs them. So a file that
+    // cannot be removed leaves nothing else, and the same command removes it later.
+    let listed = ForgottenList::open(home.forgotten()).add(scope);
+    let prompts = match scope.is_by_user() {
+        true => remove_prompts(&home.prompts()),
+        false => Ok(()),
+    };
     let log = SledLog::open(&home.event_log())?;
-    let found = OffersToForget::search(&log, scope.clone())?;
+    let unsearchable = OffersToForget::remove_unsearchable(scope, &registry, &log);
+    let found = OffersToForget::search(&log, scope.clone(), now_ms)?;
     let result = found.plan(&registry, base_sha256);
-    if !plan && !found.changes_nothing(&result) {
-        found.withdraw(&mut registry, &result)?;
-        found.erase(&log)?;
-    }
+    found.withdraw(&mut registry, &result)?;
+    let files = found.remove_files(&registry);
+    found.erase(&log)?;
+    listed.and(prompts).and(unsearchable).and(files)?;
     Ok(result)
-}
-
-/// Removes the prompts that the last daemon handed to the learner. Any of them may quote what is to
-/// be forgotten.
-fn remove_handed(home: &Paths) -> Result<()> {
-    gone(std::fs::remove_dir_all(home.prompts()))
-        .with_context(|| format!("{}: cannot be removed", home.prompts().display()))
 }
 
 /// What `--since` says, by a clock that shows `now`.
@@ -201,7 +199,9 @@ fn sentence(forgotten: &Forgotten) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::forgettable::{self, Disk};
     use feedback::log::EventLog;
+    use models::file::faults::FailingWrite;
 
     #[test]
     fn since_is_a_duration_or_a_time_on_the_users_clock() {
@@ -240,6 +240,45 @@ mod tests {
         assert!(note.contains(&home.adapters().display().to_string()), "{note}");
         assert_eq!(in_files(&home, &scope, true).unwrap().events, 0, "it is gone");
         assert_eq!(std::fs::read_to_string(&registry).unwrap(), "");
+    }
+
+    /// The disk is full from each write on. The command fails unless it did everything, and the same
+    /// command does what is left: the disk is that of a command that never failed. A single write
+    /// fails in the daemon's test of the same.
+    #[test]
+    fn a_command_that_failed_anywhere_can_be_repeated() {
+        let filled = || {
+            let folder = tempfile::tempdir().unwrap();
+            let home = Paths::at(folder.path().into());
+            home.create().unwrap();
+            let base_sha256 = Configured::noted(&home).base_sha256(&home);
+            forgettable::fill(&home, &base_sha256);
+            (folder, home)
+        };
+        let disk = |home: &Paths| Disk::of(home, &SledLog::open(&home.event_log()).unwrap());
+        let scope = forgettable::scope();
+        let (_folder, home) = filled();
+        assert!(!disk(&home).has_forgotten(), "without this the test could not fail");
+        let told = in_files(&home, &scope, false).unwrap();
+        assert_eq!((told.offers, &*told.adapters), (1, &[2][..]));
+        let expected = disk(&home);
+        assert!(expected.has_forgotten(), "{expected:?}");
+        for number in 0.. {
+            let (folder, home) = filled();
+            let fault = FailingWrite::arm_from(folder.path(), number);
+            let first = in_files(&home, &scope, false);
+            let has_failed = fault.has_failed();
+            drop(fault);
+            if first.is_ok() {
+                assert_eq!(disk(&home), expected, "write {number} failed silently");
+            }
+            in_files(&home, &scope, false).unwrap();
+            assert_eq!(disk(&home), expected, "write {number}");
+            if !has_failed {
+                assert!(number > 20, "there are too few writes to show anything: {number}");
+                return;
+            }
+        }
     }
 
     #[test]

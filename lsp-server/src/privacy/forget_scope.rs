@@ -2,17 +2,22 @@
 //! that became of them. They are removed from the log and the disk, and adapters that learned from
 //! them are withdrawn. Retention removes old events in the same way.
 
+mod dated;
+mod matching;
+
 use crate::adapters::history::HistoryFiles;
-use crate::adapters::registry::{Entry, Registry};
+use crate::adapters::registry::Registry;
 use crate::adapters::team::TeamFiles;
 use crate::addresses;
+use crate::privacy::names::real_name;
 use anyhow::Result;
+use dated::{Dated, Range};
 use feedback::event::{AdapterVersion, Event, EventKind, OfferId};
 use feedback::log::{EventLog, LogError};
+use matching::NamedDocuments;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 /// The offers that are to be forgotten. An offer is forgotten together with everything that became
 /// of it.
@@ -67,44 +72,68 @@ impl Forgotten {
 /// The offers within a scope.
 pub struct OffersToForget {
     scope: Scope,
+    documents: Option<NamedDocuments>,
+    now_ms: u64,
     offers: HashSet<OfferId>,
     events: u64,
+    /// The number of the first event that came after the search.
+    searched_to: u64,
 }
 
 impl OffersToForget {
-    pub fn search(log: &dyn EventLog, scope: Scope) -> Result<OffersToForget, LogError> {
-        let mut offers = OffersToForget { scope, offers: HashSet::new(), events: 0 };
+    /// Searches the log. `now_ms` is the date of today.
+    pub fn search(
+        log: &dyn EventLog,
+        scope: Scope,
+        now_ms: u64,
+    ) -> Result<OffersToForget, LogError> {
+        let documents = NamedDocuments::of(&scope);
+        let mut dated = scope.range().map(|range| Dated::new(range, now_ms));
+        let (mut offers, mut searched_to) = (HashSet::new(), 0);
         log.scan(0, &mut |event| {
-            if offers.scope.holds(&event) {
-                offers.offers.insert(event.kind.offer_id().clone());
+            searched_to = event.seq + 1;
+            let offer = event.kind.offer_id();
+            if let Some(dated) = &mut dated {
+                dated.next(event.at_ms, scope.counts(&event.kind).then(|| offer.clone()));
+            } else if documents.as_ref().is_none_or(|documents| documents.concern(&event)) {
+                offers.insert(offer.clone());
             }
             ControlFlow::Continue(())
         })?;
+        offers.extend(dated.into_iter().flat_map(Dated::within));
+        let mut found = OffersToForget { scope, documents, now_ms, offers, events: 0, searched_to };
         // Only now is it known of all offers; their first events may lie before.
         let mut events = 0;
         log.scan(0, &mut |event| {
-            events += u64::from(offers.concerns(&event));
+            events += u64::from(found.concerns(&event));
             ControlFlow::Continue(())
         })?;
-        offers.events = events;
-        Ok(offers)
+        found.events = events;
+        Ok(found)
     }
 
     pub fn offers(&self) -> &HashSet<OfferId> {
         &self.offers
     }
 
-    /// Whether an event is about one of the offers. It is also called for events that were appended
-    /// after the search.
+    /// Returns true if an event is about one of the offers. It is also called for events that were
+    /// appended after the search.
     fn concerns(&self, event: &Event) -> bool {
-        self.scope.holds(event) || self.offers.contains(event.kind.offer_id())
+        let is_new = event.seq >= self.searched_to;
+        self.offers.contains(event.kind.offer_id())
+            || match (&self.documents, &self.scope) {
+                (Some(documents), _) => documents.concern(event),
+                (None, Scope::Since { .. }) => is_new && self.scope.counts(&event.kind),
+                (None, Scope::Before { .. }) => false,
+                (None, _) => true,
+            }
     }
 
     pub fn plan(&self, registry: &Registry, base_sha256: &str) -> Forgotten {
         let adapters = match self.scope {
             Scope::All => registry.kept(),
             Scope::Before { .. } => vec![],
-            _ => registry.learned_from(&self.offers, |root, entry| self.scope.means(root, entry)),
+            _ => self.learned(registry),
         };
         let serves = registry.active_without(&adapters, base_sha256);
         let adapters_left = self.adapters_left(registry);
@@ -114,6 +143,25 @@ impl OffersToForget {
             _ => TeamFiles::beside(registry.folder()).note(&self.offers, self.is_everything()),
         };
         Forgotten { events: self.events, offers, adapters, serves, adapters_left, team }
+    }
+
+    /// Finds the adapters that learned from the offers, and those that learned from a history of
+    /// which it is not known from which of its files.
+    fn learned(&self, registry: &Registry) -> Vec<AdapterVersion> {
+        let since = match self.scope.range() {
+            Some(range) => {
+                let mut dated = Dated::new(range, self.now_ms);
+                for entry in registry.entries() {
+                    dated.next(entry.created_at_ms, Some(entry.version));
+                }
+                dated.within()
+            }
+            None => vec![],
+        };
+        registry.learned_from(&self.offers, |root, entry| match &self.documents {
+            Some(documents) => documents.may_lie_in(root),
+            None => since.contains(&entry.version),
+        })
     }
 
     fn is_everything(&self) -> bool {
@@ -137,95 +185,94 @@ impl OffersToForget {
         ))
     }
 
-    /// Whether forgetting would change nothing. [`Scope::All`] always changes something, because it
-    /// also removes files that the plan does not count: the gate's prior, and files that an update
-    /// left.
-    pub fn changes_nothing(&self, plan: &Forgotten) -> bool {
-        plan.is_nothing() && self.scope != Scope::All
+    /// Returns true if there is nothing to erase. [`Scope::All`] always erases, because the log may
+    /// keep what was removed from it until it is written anew.
+    pub fn is_nothing(&self) -> bool {
+        self.events == 0 && self.scope != Scope::All
     }
 
-    /// Removes what an interrupted run has learned from a history, before anything else is
-    /// forgotten. It may have learned from anything.
-    pub fn drop_unfinished(scope: &Scope, registry: &Registry) -> Result<()> {
-        match scope.is_by_user() {
-            true => HistoryFiles::beside(registry.folder()).remove(),
-            false => Ok(()),
+    /// Removes what cannot be searched and may hold anything, before anything else is forgotten:
+    /// what an interrupted run has learned from a history, messages and files that were not written
+    /// to their end, adapters that no registry names, and logs that could not be opened.
+    ///
+    /// # Errors
+    /// Something cannot be removed. The rest is.
+    pub fn remove_unsearchable(
+        scope: &Scope,
+        registry: &Registry,
+        log: &dyn EventLog,
+    ) -> Result<()> {
+        if !scope.is_by_user() {
+            return Ok(());
         }
+        let history = HistoryFiles::beside(registry.folder()).remove();
+        let team = TeamFiles::beside(registry.folder()).remove_unfinished();
+        let unnamed = registry.remove_unnamed();
+        let logs = log.remove_others().map_err(anyhow::Error::from);
+        history.and(team).and(unnamed).and(logs)
     }
 
     /// Withdraws the adapters that learned from the offers. This comes before the events are
-    /// erased: as long as the log has the offers, another attempt finds the same adapters. A
+    /// erased: as long as the log has the offers, another attempt finds the same adapters. It is
+    /// done even if none is found, because an earlier attempt may have failed in the middle. A
     /// registry that cannot be read does not prevent forgetting; its adapters are left, as the plan
     /// says.
     pub fn withdraw(&self, registry: &mut Registry, plan: &Forgotten) -> Result<()> {
-        if self.scope.is_by_user() {
-            let team = TeamFiles::beside(registry.folder());
-            team.forget(&self.offers, self.is_everything())?;
+        if !self.scope.is_by_user() {
+            return Ok(());
         }
-        match self.scope {
-            _ if registry.read_only_reason().is_some() => Ok(()),
-            Scope::Before { .. } => Ok(()),
-            Scope::All => {
-                registry.forget(&plan.adapters, plan.serves)?;
-                registry.clear_folder()
-            }
-            _ => registry.forget(&plan.adapters, plan.serves),
+        let team = TeamFiles::beside(registry.folder());
+        team.forget(&self.offers, self.is_everything())?;
+        match registry.read_only_reason() {
+            Some(_) => Ok(()),
+            None => registry.forget(&plan.adapters, plan.serves),
         }
     }
 
+    /// Removes the files of the adapters that are withdrawn, now or by an earlier attempt. Their
+    /// failure prevents nothing else, because the registry knows what is to be removed.
+    pub fn remove_files(&self, registry: &Registry) -> Result<()> {
+        if !self.scope.is_by_user() || registry.read_only_reason().is_some() {
+            return Ok(());
+        }
+        let unused = registry.remove_unused();
+        let rest = if self.is_everything() { registry.clear_folder() } else { Ok(()) };
+        unused.and(rest)
+    }
+
+    /// Erases the events from the log and the disk.
     pub fn erase(&self, log: &dyn EventLog) -> Result<(), LogError> {
+        if self.is_nothing() {
+            return Ok(());
+        }
         log.retain(&|event| !self.concerns(event))
     }
 }
 
 impl Scope {
-    /// Whether an adapter that learned from the history of this repository may have learned from
-    /// what is forgotten. It is not known from which of the repository's files it learned.
-    fn means(&self, root: &Path, entry: &Entry) -> bool {
-        let root = addresses::name_of_file(root);
-        let root = Path::new(&*root);
+    fn range(&self) -> Option<Range> {
         match self {
-            Scope::File { names } => names.iter().any(|name| Path::new(name).starts_with(root)),
-            Scope::Folder { names } => names.iter().any(|name| {
-                let folder = Path::new(name);
-                folder.starts_with(root) || root.starts_with(folder)
-            }),
-            Scope::Since { at_ms } => entry.created_at_ms >= *at_ms,
-            Scope::Before { .. } => false,
-            Scope::All => true,
+            Scope::Since { at_ms } => Some(Range::Since(*at_ms)),
+            Scope::Before { at_ms } => Some(Range::Before(*at_ms)),
+            Scope::File { .. } | Scope::Folder { .. } | Scope::All => None,
         }
     }
 
-    fn holds(&self, event: &Event) -> bool {
-        // A prompt may quote other files than its own.
-        let holds = |is_meant: &dyn Fn(&String) -> bool| match &event.kind {
-            EventKind::Completion(made) => {
-                is_meant(&made.path) || made.context.iter().any(is_meant)
-            }
-            EventKind::NextEdit(edit) => is_meant(&edit.path),
-            _ => false,
-        };
-        match self {
-            Scope::File { names } => holds(&|path| names.contains(path)),
-            Scope::Folder { names } => {
-                holds(&|path| names.iter().any(|name| Path::new(path).starts_with(name)))
-            }
-            Scope::Since { at_ms } => event.at_ms >= *at_ms && !is_later_measurement(&event.kind),
-            Scope::Before { at_ms } => event.at_ms < *at_ms,
-            Scope::All => true,
-        }
+    /// Returns true if an event with a date in the scope brings its offer into it.
+    fn counts(&self, kind: &EventKind) -> bool {
+        matches!(self, Scope::Before { .. }) || !is_later_measurement(kind)
     }
 }
 
-/// Whether an event is a later measurement of an older offer. Such an event brings the older offer
-/// into no scope.
+/// Returns true if an event is a later measurement of an older offer. Such an event brings the older
+/// offer into no scope that begins at a time.
 fn is_later_measurement(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Kept { .. } | EventKind::Compared { .. })
 }
 
 /// The names that a file or folder may be recorded by. `file` is a path, or the address that an
 /// editor has for a document. The names are the given one, that of the address, the absolute path,
-/// and the path behind its links.
+/// and the path behind its links, as far as it is there.
 pub fn names_of(file: &str) -> Vec<String> {
     let text = |path: std::path::PathBuf| addresses::name_of_file(&path).into_owned();
     let mut names = vec![file.to_owned()];
@@ -234,8 +281,10 @@ pub fn names_of(file: &str) -> Vec<String> {
         path = addresses::name(file);
         names.push(path.clone());
     }
-    names.extend(std::path::absolute(&path).map(text));
-    names.extend(Path::new(&path).canonicalize().map(text));
+    if let Ok(absolute) = std::path::absolute(&path).map(text) {
+        names.extend(real_name(&absolute));
+        names.push(absolute);
+    }
     names.sort();
     names.dedup();
     names
@@ -244,9 +293,12 @@ pub fn names_of(file: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::adapters::registry::Origin;
     use crate::testing::fixtures;
     use feedback::log::MemoryLog;
     use feedback::testing::accepted;
+
+    const NOW_MS: u64 = 1_000;
 
     /// A log with three offers, made at 100, 200 and 300 ms, with a verdict 50 ms later.
     fn log() -> MemoryLog {
@@ -265,7 +317,7 @@ mod tests {
     /// is left.
     fn left(scope: Scope) -> Vec<String> {
         let log = log();
-        let offers = OffersToForget::search(&log, scope).unwrap();
+        let offers = OffersToForget::search(&log, scope, NOW_MS).unwrap();
         offers.erase(&log).unwrap();
         let mut ids = vec![];
         log.scan(0, &mut |event| {
@@ -286,10 +338,11 @@ mod tests {
         made.context = vec!["/p/src/model.rs".into(), "/q/b.rs".into()];
         let event = Event { seq: 0, at_ms: 0, kind: EventKind::Completion(made) };
         let names = |name: &str| vec![name.to_owned()];
-        assert!(Scope::File { names: names("/p/src/model.rs") }.holds(&event));
-        assert!(Scope::Folder { names: names("/q") }.holds(&event));
-        assert!(!Scope::File { names: names("/p/src") }.holds(&event));
-        assert!(!Scope::Folder { names: names("/r") }.holds(&event));
+        let concerns = |scope: Scope| NamedDocuments::of(&scope).unwrap().concern(&event);
+        assert!(concerns(Scope::File { names: names("/p/src/model.rs") }));
+        assert!(concerns(Scope::Folder { names: names("/q") }));
+        assert!(!concerns(Scope::File { names: names("/p/src") }));
+        assert!(!concerns(Scope::Folder { names: names("/r") }));
     }
 
     /// Offers in documents of these names; answers the names that are left after one is forgotten.
@@ -298,7 +351,7 @@ mod tests {
         for (number, name) in recorded.iter().enumerate() {
             log.append(0, fixtures::completion(&format!("o{number}"), name)).unwrap();
         }
-        OffersToForget::search(&log, forgotten).unwrap().erase(&log).unwrap();
+        OffersToForget::search(&log, forgotten, NOW_MS).unwrap().erase(&log).unwrap();
         let mut left = vec![];
         log.scan(0, &mut |event| {
             if let EventKind::Completion(made) = event.kind {
@@ -328,7 +381,7 @@ mod tests {
             ("Untitled-7", "none: an address has a scheme"),
             ("file:///p/[id].ts", "/p/[id].ts"),
             ("file:///p/%5Bid%5D.ts", "/p/[id].ts"),
-            ("untitled:Untitled-8", "Untitled-8"),
+            ("untitled:Untitled-8", "none: there is no such document"),
             ("Untitled-8", "Untitled-8"),
         ] {
             assert_eq!(left(file), others(gone), "{file}");
@@ -339,11 +392,25 @@ mod tests {
         assert_eq!(left_without(NAMES, here), others("/home/u/x.py"));
     }
 
+    /// The adapters that are forgotten, of one that learned from the history of this folder at 100.
+    fn withdrawn(root: &str, scope: Scope) -> Vec<AdapterVersion> {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut registry, _) = Registry::open(&folder.path().join("adapters"), "base");
+        std::fs::create_dir(registry.folder()).unwrap();
+        let file = registry.folder().join("import-x");
+        std::fs::write(&file, "adapter").unwrap();
+        let origin = Origin { history: root.into(), report: Box::default() };
+        registry.import(&file, "sha".into(), "base", Some(origin), 100).unwrap();
+        OffersToForget::search(&MemoryLog::default(), scope, NOW_MS)
+            .unwrap()
+            .plan(&registry, "base")
+            .adapters
+    }
+
     #[test]
     fn a_history_is_meant_if_the_forgotten_files_may_be_in_it() {
-        let made = Entry { created_at_ms: 100, ..fixtures::entry(1, String::new()) };
-        let means = |scope: Scope| scope.means(Path::new("/p/app"), &made);
         let names = |name: &str| vec![name.to_owned()];
+        let means = |scope: Scope| !withdrawn("/p/app", scope).is_empty();
         assert!(means(Scope::File { names: names("/p/app/src/a.rs") }));
         assert!(!means(Scope::File { names: names("/p/application/a.rs") }));
         assert!(means(Scope::Folder { names: names("/p/app/src") }));
@@ -351,6 +418,55 @@ mod tests {
         assert!(!means(Scope::Folder { names: names("/p/other") }));
         assert!(means(Scope::Since { at_ms: 100 }) && !means(Scope::Since { at_ms: 101 }));
         assert!(means(Scope::All) && !means(Scope::Before { at_ms: 200 }));
+    }
+
+    /// Two names of one file, in both directions: for a file, for a folder, for the list of what is
+    /// not read any more, and for an adapter that learned from a history.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_forgotten_by_each_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let path = |name: &str| root.join(name).to_string_lossy().into_owned();
+        std::fs::create_dir_all(root.join("real/app")).unwrap();
+        std::fs::write(root.join("real/app/a.py"), "").unwrap();
+        std::os::unix::fs::symlink(root.join("real"), root.join("link")).unwrap();
+        for (recorded, named) in [("real", "link"), ("link", "real"), ("link", "link")] {
+            // The second file is not there any more.
+            for file in ["app/a.py", "app/gone/b.py"] {
+                let case = format!("{file}, recorded by {recorded} and named by {named}");
+                let (known, other) = (path(&format!("{recorded}/{file}")), path("other/c.py"));
+                let names = names_of(&path(&format!("{named}/{file}")));
+                let left = left_without(&[&known, &other], Scope::File { names: names.clone() });
+                assert_eq!(left, [other.as_str()], "{case}");
+                let of_folder = Scope::Folder { names: names_of(&path(&format!("{named}/app"))) };
+                let left = left_without(&[&known, &other], of_folder.clone());
+                assert_eq!(left, [other.as_str()], "{case}");
+                let list = crate::workspace::Access::new(
+                    root.join("forgotten"),
+                    crate::config::patterns::Patterns::none(),
+                );
+                assert!(list.may_read(&known, ""), "{case}");
+                list.forgotten.add(&Scope::File { names }).unwrap();
+                assert!(!list.may_read(&known, "") && list.may_read(&other, ""), "{case}");
+                std::fs::remove_file(root.join("forgotten")).unwrap();
+                let repository = path(&format!("{recorded}/app"));
+                assert_eq!(withdrawn(&repository, of_folder), [1], "{case}");
+            }
+        }
+    }
+
+    /// The link was there when the offer was recorded, and is not any more.
+    #[test]
+    fn the_real_name_that_was_recorded_counts() {
+        let EventKind::Completion(mut made) = fixtures::completion("o", "/link/a.rs") else {
+            unreachable!("it makes completions")
+        };
+        made.real_names = vec!["/real/a.rs".into()];
+        let log = MemoryLog::default();
+        log.append(0, EventKind::Completion(made)).unwrap();
+        let scope = Scope::Folder { names: vec!["/real".into()] };
+        assert_eq!(OffersToForget::search(&log, scope, NOW_MS).unwrap().offers().len(), 1);
     }
 
     #[test]

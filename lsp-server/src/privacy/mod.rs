@@ -6,9 +6,11 @@
 
 pub mod forget_scope;
 pub mod ignore_files;
+pub mod names;
 
 use crate::config::patterns::Patterns;
 use crate::privacy::ignore_files::IgnoreFiles;
+use crate::privacy::names::RealNames;
 use completion::prompt::{self, Window};
 use completion::prompt_builder::QuoteRules;
 use feedback::event::{EventKind, OfferId};
@@ -31,6 +33,7 @@ const LANGUAGES: &[&str] = &["dotenv", "env", "netrc", "pem"];
 #[derive(Default)]
 pub struct Privacy {
     ignored: IgnoreFiles,
+    real_names: RealNames,
     /// The number of offers of which nothing was stored since this daemon started.
     withheld: AtomicU64,
 }
@@ -64,8 +67,10 @@ impl Nearby {
 }
 
 impl Privacy {
-    /// Whether nothing of a document may be stored. `setting` is `privacy.ignore`.
+    /// Returns true if nothing of a document may be stored. `setting` is `privacy.ignore`. The real
+    /// name of the document is resolved, which is stored with what is recorded of it.
     pub fn ignores(&self, path: &str, language: &str, setting: &Patterns) -> bool {
+        self.real_names.resolve(path);
         LANGUAGES.contains(&language)
             || secrets::holds_secret(path)
             || self.ignored.is_ignored(path, setting)
@@ -79,7 +84,8 @@ impl Privacy {
         QuotableFiles { asked: paths, ignored }
     }
 
-    /// The events that may be stored. The others are counted and dropped.
+    /// Returns the events that may be stored, with the real names of their documents. The others are
+    /// counted and dropped.
     pub fn storable(&self, events: Vec<EventKind>) -> Vec<EventKind> {
         let is_stored = |event: &EventKind| {
             let stored = !is_unstored(event.offer_id());
@@ -91,7 +97,21 @@ impl Privacy {
             }
             stored
         };
-        events.into_iter().filter(is_stored).collect()
+        let mut stored: Vec<EventKind> = events.into_iter().filter(is_stored).collect();
+        stored.iter_mut().for_each(|event| self.add_real_names(event));
+        stored
+    }
+
+    /// Adds the names behind the links by which the documents of an event were opened.
+    fn add_real_names(&self, event: &mut EventKind) {
+        match event {
+            EventKind::Completion(made) => {
+                let names = std::iter::once(&made.path).chain(&made.context);
+                made.real_names = names.filter_map(|name| self.real_names.of(name)).collect();
+            }
+            EventKind::NextEdit(edit) => edit.real_name = self.real_names.of(&edit.path),
+            _ => {}
+        }
     }
 
     pub fn withheld(&self) -> u64 {

@@ -176,16 +176,16 @@ impl AdapterChange {
         Ok(())
     }
 
-    /// Changes the registry on disk first, and then the copy that requests read.
+    /// Changes the registry on disk first, and then the copy that requests read. They follow the
+    /// registry even if `change` fails, because it may fail after it has changed something.
     pub async fn commit<T: Send + 'static>(
         self,
         change: impl FnOnce(&mut Registry) -> Result<T> + Send + 'static,
     ) -> Result<(AdapterChange, T)> {
         let (change, done) = self.blocking(change).await?;
-        let done = done?;
         change.service.recorder.follow_trial(change.registry.trial());
         change.publish();
-        Ok((change, done))
+        Ok((change, done?))
     }
 
     /// Registers a loaded candidate, which joins the running trial or a new one that begins with

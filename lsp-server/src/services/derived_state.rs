@@ -53,6 +53,9 @@ impl DerivedInputs {
 pub struct DerivedState {
     pub fold: Fold,
     pub learned_state: LearnedState,
+    /// The oldest date of an event, in milliseconds since the Unix epoch. The first event need not
+    /// have it, because a clock may be set.
+    pub oldest_ms: Option<u64>,
     /// The number of events read after the checkpoint.
     #[serde(skip)]
     pub new_events: u64,
@@ -65,6 +68,7 @@ impl DerivedState {
         DerivedState {
             fold,
             learned_state: LearnedState::new(&inputs.model_sha256, inputs.trial, &inputs.prior),
+            oldest_ms: None,
             new_events: 0,
         }
     }
@@ -91,6 +95,7 @@ impl DerivedState {
         log.scan(self.learned_state.next_seq(), &mut |event| {
             let label = self.fold.apply(&event);
             self.learned_state.apply(&event, label.as_ref());
+            self.oldest_ms = Some(older(self.oldest_ms, event.at_ms));
             self.new_events += 1;
             ControlFlow::Continue(())
         })
@@ -146,6 +151,11 @@ impl DerivedState {
         log.save_checkpoint(&checkpoint)?;
         Ok(())
     }
+}
+
+/// Returns the older of two dates, of which the first may not be known.
+pub fn older(oldest_ms: Option<u64>, at_ms: u64) -> u64 {
+    oldest_ms.map_or(at_ms, |oldest_ms| oldest_ms.min(at_ms))
 }
 
 /// The first line of a checkpoint. It says which format and which Hone wrote the rest.

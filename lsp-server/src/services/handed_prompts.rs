@@ -128,13 +128,22 @@ impl HandedPrompts {
     pub fn forget(&self) -> Result<()> {
         self.newest.send_modify(|number| *number += 1);
         let mut kept = self.kept.lock();
-        let Some(Kept { cache, prompts }) = &mut *kept else { return Ok(()) };
+        let Some(Kept { cache, prompts }) = &mut *kept else {
+            return remove_prompts(&self.folder);
+        };
         prompts.clear();
-        cache.clear().with_context(|| {
-            let folder = self.folder.display();
-            format!("{folder}: what was computed of prompts cannot be deleted; delete this folder")
-        })
+        cache.clear().with_context(|| cannot_delete(&self.folder))
     }
+}
+
+/// Deletes every file in the folder of prompts, whoever has written it, if no daemon keeps them.
+pub fn remove_prompts(folder: &Path) -> Result<()> {
+    DiskCache::clear_folder(folder).with_context(|| cannot_delete(folder))
+}
+
+fn cannot_delete(folder: &Path) -> String {
+    let folder = folder.display();
+    format!("{folder}: what was computed of prompts cannot be deleted; delete this folder")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! trial. One lock guards them together, so that the log has the order in which things happened.
 
 use crate::privacy::{self, Privacy};
-use crate::services::derived_state::{DerivedInputs, DerivedState};
+use crate::services::derived_state::{DerivedInputs, DerivedState, older};
 use crate::services::health::{Health, Source};
 use crate::services::settings::Settings;
 use anyhow::{Result, bail, ensure};
@@ -54,8 +54,11 @@ pub struct Recorder {
 struct State {
     fold: Fold,
     learned_state: LearnedState,
+    oldest_ms: Option<u64>,
     to_compare: VecDeque<Reference>,
     outage: Outage,
+    /// The generation of the log that all of this was derived from.
+    generation: u64,
 }
 
 /// The time from an event that could not be recorded until the log is open again. During an outage,
@@ -81,8 +84,10 @@ impl Recorder {
         let state = State {
             fold: derived.fold,
             learned_state: derived.learned_state,
+            oldest_ms: derived.oldest_ms,
             to_compare: VecDeque::new(),
             outage: Outage::default(),
+            generation: log.generation(),
         };
         let recorder = Recorder {
             log,
@@ -136,6 +141,7 @@ impl Recorder {
     }
 
     fn fold_in(&self, state: &mut State, event: &event::Event) {
+        state.oldest_ms = Some(older(state.oldest_ms, event.at_ms));
         let label = state.fold.apply(event);
         let reference = state.learned_state.apply(event, label.as_ref());
         if label.is_some() {
@@ -248,10 +254,18 @@ impl Recorder {
         derived.catch_up(&*self.log)?;
         state.fold.replace(derived.fold);
         state.learned_state = derived.learned_state;
+        state.oldest_ms = derived.oldest_ms;
+        state.generation = generation;
         self.gate.store(Arc::new(state.learned_state.gate.clone()));
         self.edit_gate.store(Arc::new(state.learned_state.edit_gate.clone()));
         self.publish_labels(&state);
         Ok(checkpoint)
+    }
+
+    /// Returns true if everything was derived from the log as it is. It is not after the log was
+    /// written anew and could not be read.
+    pub fn is_current_log(&self) -> bool {
+        self.state.lock().generation == self.log.generation()
     }
 
     /// The current gate.
@@ -274,18 +288,20 @@ impl Recorder {
         self.state.lock().learned_state.next_seq()
     }
 
-    /// The time of the oldest event in the log.
-    pub async fn oldest_event_ms(&self) -> Option<u64> {
-        let log = self.log.clone();
-        let first = tokio::task::spawn_blocking(move || {
-            let mut first = None;
-            let read = log.scan(0, &mut |event| {
-                first = Some(event.at_ms);
-                ControlFlow::Break(())
-            });
-            read.ok().and(first)
-        });
-        first.await.ok().flatten()
+    /// Returns the log position of the first event, or of the next one if there is none. It reads the
+    /// disk.
+    pub fn first_seq(&self) -> Result<u64> {
+        let mut first = None;
+        self.log.scan(0, &mut |event| {
+            first = Some(event.seq);
+            ControlFlow::Break(())
+        })?;
+        Ok(first.unwrap_or_else(|| self.next_seq()))
+    }
+
+    /// Returns the oldest date of an event in the log, in milliseconds since the Unix epoch.
+    pub fn oldest_event_ms(&self) -> Option<u64> {
+        self.state.lock().oldest_ms
     }
 }
 

@@ -88,6 +88,8 @@ impl<'a> ResponseBuilder<'a> {
             id: if self.may_store { id } else { privacy::unstored(id) },
             path: place.path.clone(),
             context,
+            // They are added when it is recorded.
+            real_names: vec![],
             language: place.language.clone(),
             model_sha256: self.services.adapters.model().sha256.clone(),
             adapter: request.adapter,

@@ -4,6 +4,7 @@ pub mod app;
 mod burst;
 pub mod daemon;
 pub mod fixtures;
+pub mod forgettable;
 mod index;
 mod load;
 mod next_edit;

@@ -166,6 +166,7 @@ fn gate_updates() -> Vec<Duration> {
         let edit = NextEdit {
             id: id.clone(),
             path: "/a.rs".into(),
+            real_name: None,
             language: "rust".into(),
             line: 1,
             rule: seen.rule,

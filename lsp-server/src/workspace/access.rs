@@ -3,6 +3,7 @@
 
 use crate::config::patterns::Patterns;
 use crate::privacy::Privacy;
+use crate::privacy::names::real_name;
 use crate::workspace::forgotten::Forgotten;
 use arc_swap::ArcSwap;
 use feedback::secrets;
@@ -35,7 +36,7 @@ impl Access {
         let is_forgotten = |path: &Path| self.forgotten.holds(path);
         !self.privacy.ignores(path, language, &self.ignored.load())
             && !is_forgotten(Path::new(path))
-            && !Path::new(path).canonicalize().is_ok_and(|real| is_forgotten(&real))
+            && !real_name(path).is_some_and(|real| is_forgotten(Path::new(&real)))
     }
 
     /// Whether a text may be indexed.

@@ -1,57 +1,117 @@
-//! The files and folders that the user has forgotten. They are not indexed, in whichever run of the
-//! daemon.
+//! The files and folders that the user has forgotten. Neither an index nor learning from a history
+//! reads them, in whichever run of the daemon.
 //!
-//! The list has no names, because a name would tell what was forgotten: it has their SHA-256. Each
+//! The list has no names, because a name would say what was forgotten: it has their SHA-256. Each
 //! line of the file is one, in hexadecimal digits.
 
 use crate::addresses::name_of_file;
 use crate::privacy::forget_scope::Scope;
+use crate::privacy::names::folded;
 use crate::workspace::limits::FORGOTTEN_MAX;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use models::file::{sha256_of, write_atomic};
 use parking_lot::RwLock;
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+
+/// The length of a line: a SHA-256 in hexadecimal digits, and the line break.
+const LINE_BYTES: usize = 65;
 
 pub struct Forgotten {
     file: PathBuf,
-    hashes: RwLock<BTreeSet<String>>,
+    /// What the file held when it was read or written last, or why it could not be read.
+    hashes: RwLock<Result<BTreeSet<String>, String>>,
 }
 
 impl Forgotten {
     pub fn open(file: PathBuf) -> Forgotten {
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        let hashes = text.lines().take(FORGOTTEN_MAX).map(str::to_owned).collect();
+        let hashes = read(&file).map_err(|error| format!("{error:#}"));
+        if let Err(error) = &hashes {
+            tracing::warn!("{error}");
+        }
         Forgotten { file, hashes: RwLock::new(hashes) }
     }
 
-    /// Adds the files or the folder of a scope. The other scopes name none.
+    /// Adds the files or the folder of a scope. The other scopes name none. The file decides what
+    /// is missing in it, because an earlier attempt may have failed.
     ///
     /// # Errors
-    /// The file cannot be written. Until this process ends, they count as forgotten all the same.
+    /// The file cannot be read, and is left as it is, or it cannot be written.
     pub fn add(&self, scope: &Scope) -> Result<()> {
         let (Scope::File { names } | Scope::Folder { names }) = scope else { return Ok(()) };
         let mut hashes = self.hashes.write();
-        let before = hashes.len();
-        hashes.extend(names.iter().map(|name| hash(Path::new(name))));
-        if hashes.len() == before {
-            return Ok(());
+        let mut wanted = read(&self.file)?;
+        let before = wanted.len();
+        wanted.extend(names.iter().map(|name| hash(Path::new(name))));
+        if wanted.len() > before {
+            ensure!(
+                wanted.len() <= FORGOTTEN_MAX,
+                "{}: full with {FORGOTTEN_MAX} files and folders",
+                self.file.display()
+            );
+            let text: String = wanted.iter().flat_map(|hash| [hash.as_str(), "\n"]).collect();
+            write_atomic(&self.file, text.as_bytes())
+                .with_context(|| format!("{}: cannot be written", self.file.display()))?;
         }
-        ensure!(
-            hashes.len() <= FORGOTTEN_MAX,
-            "{}: full with {FORGOTTEN_MAX} files and folders",
-            self.file.display()
-        );
-        let text: String = hashes.iter().flat_map(|hash| [hash.as_str(), "\n"]).collect();
-        write_atomic(&self.file, text.as_bytes())
-            .with_context(|| format!("{}: cannot be written", self.file.display()))
+        *hashes = Ok(wanted);
+        Ok(())
     }
 
-    /// Whether a file is forgotten, by its own name or with a folder above it.
-    pub fn holds(&self, path: &Path) -> bool {
-        let hashes = self.hashes.read();
-        !hashes.is_empty() && path.ancestors().any(|above| hashes.contains(&hash(above)))
+    /// # Errors
+    /// The list could not be read. The error says why.
+    pub fn check(&self) -> Result<()> {
+        self.hashes.read().as_ref().map(drop).map_err(|error| anyhow!("{error}"))
     }
+
+    /// Returns true if a file is forgotten, by its own name or with a folder above it. Every file
+    /// counts as forgotten while the list cannot be read.
+    pub fn holds(&self, path: &Path) -> bool {
+        match &*self.hashes.read() {
+            Err(_) => true,
+            Ok(hashes) => {
+                !hashes.is_empty() && path.ancestors().any(|above| hashes.contains(&hash(above)))
+            }
+        }
+    }
+}
+
+/// Reads the list. A missing file is an empty one.
+///
+/// # Errors
+/// It cannot be read, or holds anything but hashes.
+fn read(file: &Path) -> Result<BTreeSet<String>> {
+    let cannot = || format!("{}: cannot be read", file.display());
+    let opened = match File::open(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        opened => opened.with_context(cannot)?,
+    };
+    let mut bytes = vec![];
+    opened
+        .take((LINE_BYTES * FORGOTTEN_MAX) as u64 + 1)
+        .read_to_end(&mut bytes)
+        .with_context(cannot)?;
+    let mut hashes = BTreeSet::new();
+    for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let hash = line.strip_suffix(b"\n").and_then(|line| str::from_utf8(line).ok());
+        let hash = hash.filter(|hash| is_hash(hash)).with_context(|| {
+            format!(
+                "{}: damaged in line {}; remove that line. Until then nothing is added, and every \
+                 file that is not open in an editor counts as forgotten",
+                file.display(),
+                number + 1
+            )
+        })?;
+        hashes.insert(hash.to_owned());
+    }
+    ensure!(hashes.len() <= FORGOTTEN_MAX, "{}: it is too long", file.display());
+    Ok(hashes)
+}
+
+fn is_hash(line: &str) -> bool {
+    line.len() + 1 == LINE_BYTES
+        && line.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 fn hash(path: &Path) -> String {
@@ -60,12 +120,13 @@ fn hash(path: &Path) -> String {
         "" => &name,
         name => name,
     };
-    sha256_of(name.as_bytes())
+    sha256_of(folded(name).as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use models::file::faults::FailingWrite;
 
     #[test]
     fn what_is_forgotten_stays_so_in_the_next_run_without_its_name() {
@@ -87,5 +148,51 @@ mod tests {
         }
         let text = std::fs::read_to_string(file).unwrap();
         assert!(!text.contains("secret_plan") && text.lines().count() == 2);
+    }
+
+    fn file(name: &str) -> Scope {
+        Scope::File { names: vec![name.to_owned()] }
+    }
+
+    /// What had failed counted as written, because memory had it.
+    #[test]
+    fn a_name_that_could_not_be_written_is_written_by_the_next_attempt() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("forgotten");
+        let forgotten = Forgotten::open(path.clone());
+        forgotten.add(&file("/p/first.rs")).unwrap();
+        for fails_at in 0..3 {
+            let name = format!("/p/{fails_at}.rs");
+            let fault = FailingWrite::arm(folder.path(), fails_at);
+            let error = forgotten.add(&file(&name)).unwrap_err().to_string();
+            assert!(error.contains("forgotten: cannot be written"), "{error}");
+            drop(fault);
+            forgotten.add(&file(&name)).unwrap();
+            assert!(forgotten.holds(Path::new(&name)));
+            assert!(Forgotten::open(path.clone()).holds(Path::new(&name)), "{name}");
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 4);
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_left_alone_and_forgets_every_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("forgotten");
+        let whole = format!("{}\n", hash(Path::new("/p/a.rs")));
+        let upper = whole.to_uppercase();
+        let cut = &whole[..40];
+        for damaged in [&b"\xff\xfe a damaged line\n"[..], cut.as_bytes(), upper.as_bytes()] {
+            let text = [whole.as_bytes(), damaged].concat();
+            std::fs::write(&path, &text).unwrap();
+            let forgotten = Forgotten::open(path.clone());
+            assert!(forgotten.holds(Path::new("/p/any.rs")) && forgotten.check().is_err());
+            let error = forgotten.add(&file("/p/b.rs")).unwrap_err().to_string();
+            assert!(error.contains("damaged in line 2; remove that line"), "{error}");
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+            std::fs::write(&path, &whole).unwrap();
+            forgotten.add(&file("/p/b.rs")).unwrap();
+            assert!(forgotten.holds(Path::new("/p/a.rs")) && forgotten.holds(Path::new("/p/b.rs")));
+            assert!(!forgotten.holds(Path::new("/p/any.rs")));
+        }
     }
 }

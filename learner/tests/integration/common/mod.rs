@@ -232,6 +232,7 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
             id: format!("offer-{seq}"),
             path: "src/lib.rs".into(),
             context: vec![],
+            real_names: vec![],
             language: "rust".into(),
             model_sha256: base_sha256.to_owned(),
             adapter: 0,

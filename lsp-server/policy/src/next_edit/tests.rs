@@ -18,6 +18,7 @@ fn one(gate: &mut EditGate, number: u64, seen: &Surroundings, outcome: NextEditO
     let edit = NextEdit {
         id: id.clone(),
         path: "/a.rs".into(),
+        real_name: None,
         language: "rust".into(),
         line: 1,
         rule: seen.rule,

@@ -243,6 +243,7 @@ mod tests {
                 id: id.clone(),
                 path: String::new(),
                 context: vec![],
+                real_names: vec![],
                 language: String::new(),
                 model_sha256: String::new(),
                 adapter,

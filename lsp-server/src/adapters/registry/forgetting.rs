@@ -1,10 +1,10 @@
 //! Which adapters learned from what is to be forgotten, and their removal.
 
+use super::index::write_copy;
 use super::{Entry, Registry};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use feedback::event::{AdapterVersion, OfferId};
-use models::file::gone;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 impl Registry {
@@ -15,16 +15,16 @@ impl Registry {
         offers: &HashSet<OfferId>,
         is_meant: impl Fn(&Path, &Entry) -> bool,
     ) -> Vec<AdapterVersion> {
-        let mut learned = vec![];
+        let mut learned = BTreeSet::new();
         // A parent comes before its children in this list.
         for entry in self.index.adapters.iter().filter(|entry| !entry.forgotten) {
             let by_offer = entry.offers.iter().any(|offer| offers.contains(offer));
             let by_history = entry.history.as_ref().is_some_and(|root| is_meant(root, entry));
             if by_offer || by_history || learned.contains(&entry.parent) {
-                learned.push(entry.version);
+                learned.insert(entry.version);
             }
         }
-        learned
+        learned.into_iter().collect()
     }
 
     /// The version that may serve once these versions are forgotten: the active one or its nearest
@@ -46,26 +46,32 @@ impl Registry {
         kept.map(|entry| entry.version).collect()
     }
 
-    /// Removes these versions for good, and makes `active` serve.
+    /// Marks these versions as forgotten, and makes `active` serve. It is written even if there are
+    /// none, because an earlier attempt may have failed before all of it was on disk. The files are
+    /// removed by [`Registry::remove_unused`].
     pub fn forget(&mut self, learned: &[AdapterVersion], active: AdapterVersion) -> Result<()> {
         self.check_writable()?;
         let mut index = self.index.clone();
+        index.generation += 1;
         let head_goes = index.head.is_some_and(|head| learned.contains(&head));
         if active != index.active || head_goes {
             index.serve(active);
         }
         for entry in index.adapters.iter_mut().filter(|entry| learned.contains(&entry.version)) {
-            entry.forgotten = true;
+            entry.forget();
         }
-        self.replace(index)?;
-        // An earlier removal may have been interrupted, so the files of all forgotten versions are
-        // removed.
-        for entry in self.index.adapters.iter().filter(|entry| entry.forgotten) {
-            for path in [self.adapter_file(entry.version), self.optimizer_file(entry.version)] {
-                gone(std::fs::remove_file(&path))
-                    .with_context(|| format!("{}: cannot be removed", path.display()))?;
-            }
-        }
-        Ok(())
+        let text = index.write_first(&self.folder)?;
+        self.index = index;
+        // A registry that was damaged later would be replaced by a copy that knows nothing of this.
+        write_copy(&self.folder, &text)
+    }
+}
+
+impl Entry {
+    /// Keeps the numbers of an adapter alone. What it learned from is not named any more.
+    fn forget(&mut self) {
+        (self.forgotten, self.offers, self.history) = (true, vec![], None);
+        self.report.left_out.clear();
+        self.report.steps_log.clear();
     }
 }

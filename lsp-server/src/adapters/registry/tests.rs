@@ -1,7 +1,9 @@
+use super::adoption::{Basis, Outdated};
 use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::*;
 use crate::testing::fixtures;
 use feedback::job::StepLog;
+use models::file::faults::FailingWrite;
 
 fn candidate(registry: &Registry, base: &str) -> Candidate {
     let version = registry.next_version();
@@ -272,6 +274,7 @@ fn an_adapter_that_learned_from_a_forgotten_offer_goes_with_its_descendants() {
     assert_eq!(registry.active_without(&learned, "base"), 1);
 
     registry.forget(&learned, 1).unwrap();
+    registry.remove_unused().unwrap();
     let (registry, trouble) = Registry::open(dir.path(), "base");
     assert_eq!((registry.active(), trouble, registry.next_version()), (1, None, 5));
     assert!(!registry.adapter_file(2).exists() && !registry.adapter_file(3).exists());
@@ -377,4 +380,175 @@ fn old_files_are_removed_and_the_newest_kept() {
     assert!(!registry.adapter_file(2).exists());
     assert!(registry.adapter_file(3).exists());
     assert_eq!(registry.entries().len(), KEPT_FILES + 2);
+}
+
+/// A change of the registry, by its name.
+type Change = (&'static str, fn(&mut Registry) -> Result<()>);
+
+const CHANGES: [Change; 7] = [
+    ("promote", |registry| registry.promote(&candidate(registry, "base"))),
+    ("start_trial", |registry| registry.start_trial(&candidate(registry, "base"), 7).map(drop)),
+    ("refuse", |registry| registry.refuse(&candidate(registry, "base"))),
+    ("conclude", |registry| {
+        registry.conclude(Verdict { end: End::Promoted, reason: String::new(), offers: 1 })
+    }),
+    ("activate", |registry| registry.activate(1)),
+    ("import", |registry| {
+        let file = registry.folder().join("import-x");
+        std::fs::write(&file, "imported")?;
+        registry.import(&file, sha256(&file)?, "base", None, 0).map(drop)
+    }),
+    ("forget", |registry| {
+        registry.forget(&[3], 2)?;
+        registry.remove_unused()
+    }),
+];
+
+/// A change failed after it was on disk, and what served was the state before it.
+#[test]
+fn after_a_failure_at_any_step_memory_is_what_is_on_disk() {
+    for (name, change) in CHANGES {
+        for number in 0.. {
+            let dir = tempfile::tempdir().unwrap();
+            let mut registry = with_three(dir.path());
+            let next = candidate(&registry, "base");
+            registry.start_trial(&next, 7).unwrap();
+            let fault = FailingWrite::arm(dir.path(), number);
+            let changed = change(&mut registry);
+            let has_failed = fault.has_failed();
+            drop(fault);
+            let step = format!("{name}, write {number}: {changed:?}");
+            let on_disk = Index::read(&dir.path().join(REGISTRY_FILE)).unwrap();
+            assert_eq!(
+                registry.index.clone().text().unwrap(),
+                on_disk.clone().text().unwrap(),
+                "{step}"
+            );
+            let in_use = on_disk.in_use().filter(|version| *version > 0);
+            for version in in_use {
+                assert!(registry.check(version, "base").is_ok(), "{step}: v{version}");
+            }
+            // What could not be removed goes with the next change, or when the next daemon starts.
+            registry.remove_leftovers();
+            let known = |name: &String| name.starts_with("registry.") || name.starts_with('v');
+            assert!(names(dir.path()).iter().all(known), "{step}: {:?}", names(dir.path()));
+            for entry in registry.entries().iter().filter(|entry| entry.forgotten) {
+                assert!(!registry.adapter_file(entry.version).exists(), "{step}");
+                assert!(!registry.optimizer_file(entry.version).exists(), "{step}");
+            }
+            if !has_failed {
+                changed.unwrap();
+                break;
+            }
+        }
+    }
+}
+
+/// Its removal fails where a program has the file open. It was never tried again.
+#[test]
+fn a_file_that_could_not_be_removed_is_removed_at_the_next_occasion() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    registry.forget(&[2, 3], 1).unwrap();
+    let fault = FailingWrite::arm(dir.path(), 0);
+    let error = format!("{:#}", registry.remove_unused().unwrap_err());
+    assert!(error.contains("cannot be removed") && error.contains("v000"), "{error}");
+    drop(fault);
+    let left = |registry: &Registry| {
+        let files = [2, 3].map(|it| [registry.adapter_file(it), registry.optimizer_file(it)]);
+        files.as_flattened().iter().filter(|file| file.exists()).count()
+    };
+    assert_eq!(left(&registry), 1, "the others are removed all the same");
+    let (registry, _) = Registry::open(dir.path(), "base");
+    registry.remove_leftovers();
+    assert_eq!(left(&registry), 0);
+}
+
+/// They may have learned from whatever is forgotten. Only files of jobs were removed, and of
+/// adapters those that the registry names.
+#[test]
+fn what_no_registry_names_is_found_by_reading_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = with_three(dir.path());
+    let kept = names(dir.path());
+    for name in ["v0007.gguf", "v12345.optimizer", "job-x.gguf.7-0.tmp", "import-x"] {
+        std::fs::write(dir.path().join(name), "x").unwrap();
+    }
+    std::fs::write(dir.path().join("registry.json.7-0.tmp"), "x").unwrap();
+    registry.remove_unnamed().unwrap();
+    assert_eq!(names(dir.path()), kept);
+}
+
+/// What an adapter was compared with must still serve, and nothing may have been forgotten.
+#[test]
+fn an_adoption_stands_on_what_it_was_compared_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut registry = with_three(dir.path());
+    let basis = Basis { compared_with: 3, generation: registry.generation() };
+    assert_eq!(registry.check_basis(basis), Ok(()));
+    registry.activate(1).unwrap();
+    assert_eq!(registry.check_basis(basis), Err(Outdated::Serves(1)));
+    registry.activate(3).unwrap();
+    registry.refuse(&candidate(&registry, "base")).unwrap();
+    assert_eq!(registry.check_basis(basis), Ok(()), "a candidate that was refused changes nothing");
+    registry.start_trial(&candidate(&registry, "base"), 7).unwrap();
+    assert_eq!(registry.check_basis(basis), Err(Outdated::OnTrial(5)));
+    registry.activate(3).unwrap();
+    // It is forgotten even if no adapter of this registry learned from it.
+    registry.forget(&[], 3).unwrap();
+    let (mut registry, _) = Registry::open(dir.path(), "base");
+    assert_eq!(registry.check_basis(basis), Err(Outdated::Forgotten));
+    let file = dir.path().join("import-x");
+    std::fs::write(&file, "adopted").unwrap();
+    let sum = sha256(&file).unwrap();
+    assert_eq!(registry.adopt(&file, sum, "base", None, 0).unwrap(), 6);
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), trouble), (6, None));
+    assert!(!file.exists());
+}
+
+/// Each entry kept the ids of its offers for ever, and there was no last entry.
+#[test]
+fn a_registry_takes_as_much_room_after_a_year_as_after_half_of_it() {
+    const UPDATES_A_DAY: u64 = 6;
+    const LABELS: u64 = 80;
+    const RETENTION_DAYS: u64 = 30;
+    let mut index = Index::empty();
+    let mut sizes = vec![];
+    for day in 0..365 {
+        for update in 0..UPDATES_A_DAY {
+            let number = day * UPDATES_A_DAY + update;
+            // The numbers have as many digits from the start.
+            let first = 1_000_000 + number * LABELS;
+            let mut entry = fixtures::entry(100_000 + number as u32, "0".repeat(64));
+            entry.labels = (first, first + LABELS - 1);
+            entry.offers = (first..first + LABELS).map(|id| format!("{id:016x}")).collect();
+            entry.report.steps_log = vec![StepLog::default(); 4];
+            index.add(entry);
+        }
+        let first_kept = (day + 1).saturating_sub(RETENTION_DAYS) * UPDATES_A_DAY * LABELS;
+        index.drop_offers_before(1_000_000 + first_kept);
+        if day == 182 || day == 364 {
+            sizes.push(index.clone().text().unwrap().len());
+        }
+    }
+    assert_eq!(sizes[0], sizes[1]);
+    assert_eq!(index.adapters.len(), index::ENTRIES_MAX);
+    let named = index.adapters.iter().filter(|entry| !entry.offers.is_empty()).count() as u64;
+    assert_eq!(named, RETENTION_DAYS * UPDATES_A_DAY);
+}
+
+/// The checksum is found however the text is laid out.
+#[test]
+fn a_registry_that_was_laid_out_for_people_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let registry = with_three(dir.path());
+    let mut value = serde_json::to_value(&registry.index).unwrap();
+    value["checksum"] = "".into();
+    let text = serde_json::to_string_pretty(&value).unwrap();
+    let sum = models::file::sha256_of(text.as_bytes());
+    let text = text.replacen("\"checksum\": \"\"", &format!("\"checksum\": \"{sum}\""), 1);
+    std::fs::write(dir.path().join(REGISTRY_FILE), text).unwrap();
+    let (registry, trouble) = Registry::open(dir.path(), "base");
+    assert_eq!((registry.active(), trouble), (3, None));
 }

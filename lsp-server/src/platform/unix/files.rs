@@ -15,6 +15,13 @@ const OTHERS: u32 = 0o077;
 /// Whether a path begins with the letter of a drive or the name of a server, and `\\` parts it.
 pub const HAS_DRIVES: bool = false;
 
+/// True if the system takes names for the same that differ in the case of letters.
+pub const IGNORES_CASE: bool = cfg!(target_os = "macos");
+
+/// True if the system takes the composed and the decomposed form of a letter such as `é` for the
+/// same.
+pub const IGNORES_FORM: bool = cfg!(target_os = "macos");
+
 /// Whether the system reports the changes of a whole tree at the cost of one folder.
 pub const WATCHES_TREES: bool = cfg!(target_os = "macos");
 

@@ -256,6 +256,7 @@ fn record(id: OfferId, one: &Candidate, trigger: Trigger, gate: GateRecord) -> E
     EventKind::NextEdit(Box::new(Record {
         id,
         path: one.path.clone(),
+        real_name: None,
         language: one.language.clone(),
         line: one.edit.line as u32 + 1,
         rule: one.edit.rule.0,

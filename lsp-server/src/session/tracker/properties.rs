@@ -90,6 +90,7 @@ impl Story {
                 id: id.clone(),
                 path: URI.into(),
                 context: vec![],
+                real_names: vec![],
                 language: "rust".into(),
                 model_sha256: "base".into(),
                 adapter: 0,
