@@ -35,6 +35,21 @@ impl ImportedFile {
         Ok(ImportedFile { file, sha256 })
     }
 
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// Registers the adapter and makes it serve (see [`Registry::adopt`]).
+    pub fn adopt(
+        self,
+        registry: &mut Registry,
+        base_sha256: &str,
+        origin: Option<Origin>,
+        now_ms: u64,
+    ) -> Result<AdapterVersion> {
+        registry.adopt(&self.file, self.sha256, base_sha256, origin, now_ms)
+    }
+
     /// Registers the adapter. The registry gives it a number, and the file gets the name of that
     /// number.
     pub fn import(

@@ -1,6 +1,7 @@
 //! The process as a whole. It runs in `hone serve` behind a socket, or in `hone lsp --in-process`
 //! behind stdio.
 
+mod adopt;
 mod background;
 mod forget;
 mod retention;
@@ -10,8 +11,7 @@ mod status;
 mod status_line;
 pub mod team;
 
-use crate::adapters::import::{self, ImportedFile};
-use crate::adapters::registry::{Origin, Registry};
+use crate::adapters::registry::Registry;
 use crate::config::Config;
 use crate::learning::{contribution, trial_runner};
 use crate::paths::Paths;
@@ -33,10 +33,8 @@ use crate::workspace::Workspaces;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
-use feedback::event::AdapterVersion;
 use feedback::log::EventLog;
 use sessions::Sessions;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
@@ -137,29 +135,6 @@ impl App {
 
     pub fn session(&self) -> Arc<Session> {
         self.sessions.open(self.services.clone())
-    }
-
-    /// Registers an adapter that was trained elsewhere; answers its version. It does not serve
-    /// until the user chooses it.
-    pub async fn import_adapter(
-        &self,
-        path: PathBuf,
-        origin: Option<Origin>,
-    ) -> Result<AdapterVersion> {
-        let (model, folder) = (self.services.adapters.model().clone(), self.paths.adapters());
-        let base_sha256 = model.sha256.clone();
-        self.services.adapters.serving().check_writable()?;
-        // Reading and writing tens of megabytes must not block the async runtime.
-        let file = tokio::task::spawn_blocking(move || {
-            let adapter = import::read(&path, &model.path, &model.sha256)?;
-            ImportedFile::write(&folder, &adapter)
-        });
-        let (file, now_ms) = (file.await??, self.services.clock.unix_ms());
-        let change = self.services.adapters.change().await;
-        let (_, version) = change
-            .commit(move |registry| file.import(registry, &base_sha256, origin, now_ms))
-            .await?;
-        Ok(version)
     }
 
     /// Ends a session. A document that another editor has open, too, is that editor's from now on,

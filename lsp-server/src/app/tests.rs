@@ -1,22 +1,31 @@
 //! Tests of what only the whole process shows: trials, checkpoints and forgetting.
 
+mod year;
+
 use super::*;
+use crate::adapters::import::ImportedFile;
+use crate::adapters::import::tests::adapter;
+use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::privacy::forget_scope::Scope;
 use crate::report::status::screen;
 use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
 use crate::session::request::Trigger;
 use crate::testing;
 use crate::testing::fixtures::{self, HookedEngine, completion, eventually, home};
+use crate::testing::forgettable::{self, Disk};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, Request};
 use feedback::clock::ManualClock;
-use feedback::event::{Event, EventKind, Evidence, Outcome};
+use feedback::event::{AdapterVersion, Event, EventKind, Evidence, Outcome};
 use feedback::log::{EventLog, LogError, MemoryLog};
 use feedback::sled_log::SledLog;
+use models::file::faults::FailingWrite;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use ropey::Rope;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -382,4 +391,121 @@ async fn the_acceptance_of_an_offer_that_was_never_recorded_is_an_error() {
     let (told, outcomes) = accepted_over_a_full_disk(true).await;
     assert!(told.unwrap_err().to_string().contains("could not be written"));
     assert_eq!(outcomes, []);
+}
+
+/// Settings with which nothing is forgotten by itself in the middle of a test.
+fn without_retention() -> Config {
+    let mut config = Config::default();
+    config.privacy.retention_days = 0;
+    config
+}
+
+/// The same in a daemon as in the files (see the test of the command): what an attempt left in memory
+/// counts for nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_could_not_be_forgotten_is_forgotten_by_the_next_attempt() {
+    let scope = forgettable::scope();
+    let mut expected = None;
+    for number in 0.. {
+        let (folder, home) = home();
+        forgettable::fill(&home, "base");
+        let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
+        let (engine, clock) = (fixtures::engine(&["x"]), Arc::new(ManualClock::starting_at(0)));
+        let app = testing::app::start(&home, without_retention(), engine, clock, log).await;
+        forgettable::leave(&home);
+        let disk = || Disk::of(&home, &**app.services.recorder.log());
+        let expected = match &expected {
+            Some(expected) => expected,
+            None => {
+                app.forget(scope.clone()).await.unwrap();
+                assert!(disk().has_forgotten(), "{:?}", disk());
+                assert_eq!(app.services.adapters.serving().active(), 1);
+                expected = Some(disk());
+                continue;
+            }
+        };
+        let fault = FailingWrite::arm(folder.path(), number - 1);
+        let first = app.forget(scope.clone()).await;
+        let has_failed = fault.has_failed();
+        drop(fault);
+        let on_disk = Registry::open(&home.adapters(), "base").0.active();
+        assert_eq!(app.services.adapters.serving().active(), on_disk, "write {number}");
+        if first.is_ok() {
+            assert_eq!(&disk(), expected, "write {number} failed silently");
+        }
+        app.forget(scope.clone()).await.unwrap();
+        assert_eq!(&disk(), expected, "write {number}");
+        assert_eq!(app.services.recorder.counts().total, 1, "write {number}");
+        if !has_failed {
+            return;
+        }
+    }
+}
+
+/// Only the first event was looked at, so one that was recorded while the clock was ahead kept all
+/// that came after it.
+#[tokio::test]
+async fn whatever_the_clock_showed_old_events_are_forgotten() {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    const DAYS: u32 = 30;
+    for seed in 0..20 {
+        let (_folder, home) = home();
+        let (log, mut rng) = (Arc::new(MemoryLog::default()), StdRng::seed_from_u64(seed));
+        let mut dates: Vec<u64> = (0..20).map(|_| rng.random_range(0..400)).collect();
+        // One is from a clock that ran ahead, and comes first.
+        (dates[0], dates[1]) = (900, 3);
+        for (number, day) in dates.iter().enumerate() {
+            let path = "/project/a.rs";
+            log.append(day * DAY_MS, completion(&format!("o{number}"), path)).unwrap();
+        }
+        let clock = Arc::new(ManualClock::starting_at(200 * DAY_MS));
+        let engine = fixtures::engine(&["x"]);
+        let app = testing::app::start(&home, without_retention(), engine, clock, log.clone()).await;
+        let checked = |day: u64| retention::forget_older(&app, DAYS, day * DAY_MS);
+        checked(199).await.unwrap();
+        checked(200).await.unwrap();
+        let mut left = vec![];
+        log.scan(0, &mut |event| {
+            left.push(event.at_ms / DAY_MS);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        let is_younger = |day: &u64| *day >= 200 - u64::from(DAYS);
+        assert!(left.iter().all(is_younger), "seed {seed}: {dates:?} became {left:?}");
+        let right =
+            |days: &[u64]| days.iter().filter(|day| is_younger(day) && **day <= 200).count();
+        assert_eq!(right(&left), right(&dates), "seed {seed}: {dates:?} became {left:?}");
+        assert!(!left.contains(&900), "it was recorded before the one of day 3");
+    }
+}
+
+async fn adopt(app: &App, basis: Basis) -> Result<AdapterVersion, Outdated> {
+    let file = ImportedFile::write(&app.paths.adapters(), &adapter("base")).unwrap();
+    app.adopt_file(file, None, basis).await.unwrap()
+}
+
+/// What was compared for minutes was adopted whatever served by then, and although something that it
+/// had learned from was forgotten.
+#[tokio::test]
+async fn an_adoption_is_refused_once_something_else_serves_or_was_forgotten() {
+    let (_folder, home) = home();
+    let (log, clock) = (Arc::new(MemoryLog::default()), Arc::new(ManualClock::starting_at(0)));
+    let engine = fixtures::engine(&["x"]);
+    let app = testing::app::start(&home, without_retention(), engine, clock, log).await;
+    let basis = || {
+        let registry = app.services.adapters.serving();
+        Basis { compared_with: registry.active(), generation: registry.generation() }
+    };
+    let first = basis();
+    assert_eq!(adopt(&app, first).await, Ok(1));
+    assert_eq!(app.services.adapters.serving().active(), 1);
+    assert_eq!(adopt(&app, first).await, Err(Outdated::Serves(1)));
+    let before = basis();
+    // Nothing is recorded about it, and a history may have been learned from all the same.
+    app.forget(Scope::File { names: vec!["/p/a.rs".into()] }).await.unwrap();
+    assert_eq!(adopt(&app, before).await, Err(Outdated::Forgotten));
+    assert_eq!(adopt(&app, basis()).await, Ok(2));
+    let left = std::fs::read_dir(home.adapters()).unwrap();
+    let names = left.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+    assert!(names.into_iter().all(|name| !name.starts_with("import-")), "refused files are gone");
 }

@@ -1,6 +1,7 @@
 //! `hone adapter`: what was learned, and which of it serves.
 
 use crate::adapters::import::{self, ImportedFile};
+use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
 use crate::cli::settings::Configured;
@@ -84,6 +85,19 @@ pub enum AdapterCommand {
         /// A folder with adapter_config.json and adapter_model.safetensors, or a GGUF file
         path: PathBuf,
     },
+    /// Register an adapter and have it serve, unless something else serves by now or something was
+    /// forgotten (`hone rehearse --adopt`)
+    #[command(hide = true)]
+    Adopt {
+        /// A GGUF file
+        path: PathBuf,
+        /// The version that served when it was compared
+        #[arg(long, value_parser = version)]
+        compared_with: AdapterVersion,
+        /// The generation of `hone adapter list --json` when it began to learn
+        #[arg(long)]
+        generation: u64,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -127,6 +141,13 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
             let base = Store::new(home.models()).verified(manifest)?;
             import(home, config, &path, &base, &base_sha256).await
         }
+        AdapterCommand::Adopt { path, compared_with, generation } => {
+            let base = Store::new(home.models()).verified(manifest)?;
+            let base = (base.as_path(), base_sha256.as_str());
+            let basis = Basis { compared_with, generation };
+            let version = adopt(home, &path, base, None, basis).await??;
+            say!("{}", json!({ "version": version }))
+        }
     }
 }
 
@@ -149,14 +170,6 @@ async fn choose(
     }
     say!("{} serves from now on (before: {})", name(chosen), name(before))?;
     Ok(())
-}
-
-/// Makes a registered adapter serve.
-async fn serve(home: &Paths, version: AdapterVersion, base_sha256: &str) -> Result<()> {
-    if client::ask(home, Command::UseAdapter { adapter: version }).await? {
-        return Ok(());
-    }
-    OwnRegistry::open(home, base_sha256)?.serve(version, base_sha256)
 }
 
 /// The registry while no daemon runs, and none may start. It is read after the daemon's lock
@@ -221,7 +234,7 @@ async fn import(
     let path = std::path::absolute(path)?;
     // Read here first: what is wrong with it is wrong without a daemon too.
     let adapter = import::read(&path, base, base_sha256)?;
-    let version = register(home, path, &adapter, base_sha256, None).await?;
+    let version = register(home, path, &adapter, base_sha256).await?;
     say!("imported as v{version}; `hone adapter use {version}` serves it")?;
     let hyper = &config.lab.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
@@ -238,18 +251,31 @@ async fn import(
     Ok(())
 }
 
-/// Registers what Hone has trained outside the daemon, and has it serve.
+/// Registers what was trained outside the daemon and makes it serve, unless what it stands on has
+/// changed. The daemon does it, or this process if none runs.
 pub async fn adopt(
     home: &Paths,
-    path: &Path,
+    file: &Path,
     base: (&Path, &str),
-    origin: Origin,
-) -> Result<AdapterVersion> {
+    origin: Option<Origin>,
+    basis: Basis,
+) -> Result<Result<AdapterVersion, Outdated>> {
     let (model, base_sha256) = base;
-    let adapter = import::read(path, model, base_sha256)?;
-    let version = register(home, path.to_owned(), &adapter, base_sha256, Some(origin)).await?;
-    serve(home, version, base_sha256).await?;
-    Ok(version)
+    let file = std::path::absolute(file)?;
+    let adapter = import::read(&file, model, base_sha256)?;
+    let command = Command::Adopt { file, origin: origin.clone(), basis };
+    type Answer = Result<Result<AdapterVersion, Outdated>, String>;
+    if let Some(answer) = client::question::<Answer>(home, command).await? {
+        return answer.map_err(anyhow::Error::msg);
+    }
+    let mut own = OwnRegistry::open(home, base_sha256)?;
+    own.registry.check_writable()?;
+    if let Err(outdated) = own.registry.check_basis(basis) {
+        return Ok(Err(outdated));
+    }
+    let (file, now_ms) =
+        (ImportedFile::write(&home.adapters(), &adapter)?, SystemClock::default().unix_ms());
+    Ok(Ok(file.adopt(&mut own.registry, base_sha256, origin, now_ms)?))
 }
 
 /// Asks the daemon to register an adapter, or registers it if no daemon runs.
@@ -258,16 +284,15 @@ async fn register(
     path: PathBuf,
     adapter: &LoraAdapter,
     base_sha256: &str,
-    origin: Option<Origin>,
 ) -> Result<AdapterVersion> {
-    let command = Command::ImportAdapter { path, origin: origin.clone() };
+    let command = Command::ImportAdapter { path };
     if let Some(answer) = client::question::<Result<AdapterVersion, String>>(home, command).await? {
         return answer.map_err(anyhow::Error::msg);
     }
     let mut own = OwnRegistry::open(home, base_sha256)?;
     own.registry.check_writable()?;
     let file = ImportedFile::write(&home.adapters(), adapter)?;
-    file.import(&mut own.registry, base_sha256, origin, SystemClock::default().unix_ms())
+    file.import(&mut own.registry, base_sha256, None, SystemClock::default().unix_ms())
 }
 
 fn name(version: AdapterVersion) -> String {
@@ -281,7 +306,11 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
     if json {
         let adapters: Vec<_> =
             registry.entries().iter().map(|entry| object(registry, entry)).collect();
-        let all = json!({ "active": registry.active(), "adapters": adapters });
+        let all = json!({
+            "active": registry.active(),
+            "generation": registry.generation(),
+            "adapters": adapters,
+        });
         say!("{}", serde_json::to_string_pretty(&all)?)?;
         return Ok(());
     }

@@ -2,6 +2,7 @@
 //! which version, and which command. After `Welcome`, the command decides what follows.
 
 use crate::adapters::registry::Origin;
+use crate::adapters::registry::adoption::Basis;
 use crate::privacy::forget_scope::Scope;
 use crate::services::snooze::Snooze;
 use feedback::event::AdapterVersion;
@@ -53,7 +54,10 @@ pub enum Command {
     UseAdapter { adapter: AdapterVersion },
     /// Registers the adapter in this PEFT folder or GGUF file; one line of `Result<AdapterVersion,
     /// String>` follows.
-    ImportAdapter { path: PathBuf, origin: Option<Origin> },
+    ImportAdapter { path: PathBuf },
+    /// Registers the adapter in this GGUF file and makes it serve, unless what it stands on has
+    /// changed. One line of `Result<Result<AdapterVersion, Outdated>, String>` follows.
+    Adopt { file: PathBuf, origin: Option<Origin>, basis: Basis },
     /// Reads `config.toml` again; a [`Reply`] follows.
     Configure,
     /// Forgets what is recorded within a scope. With `plan` it only answers what that would be. One
@@ -178,6 +182,11 @@ mod tests {
             Command::Follow { from: 7 },
             Command::AdvanceClock { ms: 7 },
             Command::UseAdapter { adapter: 3 },
+            Command::Adopt {
+                file: "/a.gguf".into(),
+                origin: None,
+                basis: Basis { compared_with: 2, generation: 5 },
+            },
             Command::Forget { scope: Scope::File { names: vec!["/a".into()] }, plan: true },
             Command::Forget { scope: Scope::Since { at_ms: 7 }, plan: false },
             Command::Forget { scope: Scope::All, plan: true },

@@ -5,6 +5,7 @@ use crate::app::startup::{Prepared, ServeOptions};
 use crate::config::Config;
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
+use crate::daemon::log_file;
 use crate::learning::LearnNow;
 use crate::paths::Paths;
 use crate::platform::connection::{self, Listener, Stream, WriteHalf};
@@ -36,6 +37,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
     let _elected = elect(&home)?;
+    let log_file = home.daemon_log();
     let prepared = Prepared::new(home, options)?;
     let log = prepared.log();
     let mut listener = Listener::open(&socket)?;
@@ -48,6 +50,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let mut termination = Termination::listen()?;
     // Loading blocks its thread now and then. Connections are accepted meanwhile.
     let mut started = tokio::spawn(prepared.start());
+    let mut log_checks = tokio::time::interval(log_file::CHECK_INTERVAL);
     let mut result = Ok(());
     loop {
         tokio::select! {
@@ -72,6 +75,13 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
             limit_s = server.idle() => {
                 tracing::info!("no editor for {limit_s} s: ending");
                 break;
+            }
+            _ = log_checks.tick() => {
+                let path = log_file.clone();
+                let cut = tokio::task::spawn_blocking(move || log_file::cut(&path)).await;
+                if let Ok(Err(error)) = cut {
+                    tracing::warn!("{}: it is long and cannot be cut: {error}", log_file.display());
+                }
             }
             () = server.stop.notified() => break,
             () = termination.requested() => break,
@@ -221,8 +231,11 @@ async fn connection(
             }
             write_line(&mut write, &Reply::from(used)).await?;
         }
-        Command::ImportAdapter { path, origin } => {
-            write_line(&mut write, &sendable(app.import_adapter(path, origin).await)).await?;
+        Command::ImportAdapter { path } => {
+            write_line(&mut write, &sendable(app.import_adapter(path).await)).await?;
+        }
+        Command::Adopt { file, origin, basis } => {
+            write_line(&mut write, &sendable(app.adopt(file, origin, basis).await)).await?;
         }
         Command::Configure => {
             let config = Config::load(&app.paths.config_file());

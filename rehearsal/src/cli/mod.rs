@@ -7,7 +7,7 @@ mod prompt_cache;
 mod texts;
 
 use crate::developer::history::History;
-use crate::report::adopt::Adoption;
+use crate::report::adopt::{Adoption, Basis};
 use crate::report::chart;
 use crate::report::{ArmHeader, Conditions, RehearsalReport, Repo};
 use crate::run::arm::ArmSpec;
@@ -87,7 +87,10 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
     observer.finish()?;
     print_report(arguments, &setup.specs, &done)?;
     match done.as_slice() {
-        [(result, _)] if arguments.adopt => adopt(result, arguments, &setup.hone),
+        [(result, _)] => match &setup.basis {
+            Some(basis) => adopt(result, arguments, &setup.hone, basis),
+            None => Ok(()),
+        },
         _ => Ok(()),
     }
 }
@@ -100,6 +103,8 @@ struct Setup<'a> {
     template: Option<String>,
     specs: Vec<ArmSpec>,
     judge: Option<Arc<Judge>>,
+    /// What serves in the user's own Hone, if something may be adopted there.
+    basis: Option<Basis>,
 }
 
 impl<'a> Setup<'a> {
@@ -127,7 +132,8 @@ impl<'a> Setup<'a> {
         let judge = judge.map(|(url, model)| {
             Arc::new(Judge::new(url, model, std::env::var("HONE_JUDGE_KEY").ok()))
         });
-        Ok(Setup { arguments, hone, model, template, specs, judge })
+        let basis = arguments.adopt.then(|| Basis::now(&hone)).transpose()?;
+        Ok(Setup { arguments, hone, model, template, specs, judge, basis })
     }
 
     /// One or two arms run side by side, so that their latencies compare. More arms run one after
@@ -218,6 +224,8 @@ impl<'a> Setup<'a> {
             format!("{:?} {:?} {:?}", self.template, arguments.judge, arguments.judge_model),
             format!("{:?} {}", arguments.max_minutes, arguments.save_every),
         ];
+        // What was forgotten since may have been learned from.
+        parts.extend(self.basis.as_ref().map(|basis| format!("generation {}", basis.generation)));
         for file in [hone, &learner, model] {
             let metadata = std::fs::metadata(file)
                 .with_context(|| format!("cannot read the size and time of {}", file.display()))?;
@@ -235,9 +243,9 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn adopt(result: &RunResult, arguments: &Arguments, hone: &Path) -> Result<()> {
+fn adopt(result: &RunResult, arguments: &Arguments, hone: &Path, basis: &Basis) -> Result<()> {
     let message =
-        Adoption::of(result, arguments.seed).and_then(|adoption| adoption.hand_over(hone));
+        Adoption::of(result, arguments.seed).and_then(|adoption| adoption.hand_over(hone, basis));
     if !arguments.keep_homes {
         for home in result.arms.iter().filter_map(|arm| arm.home.as_ref()) {
             // The homes are temporary: the system clears what cannot be removed here.

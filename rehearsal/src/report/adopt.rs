@@ -24,6 +24,24 @@ pub const ARMS: [ArmKind; 3] = [ArmKind::Frozen, ArmKind::Gate, ArmKind::PpoGate
 /// Share of the completed characters that showing fewer offers may cost.
 const COMPLETED_LOSS_MAX: f64 = 0.05;
 
+/// What serves in the user's own Hone when the rehearsal begins. Only that gives way to what is
+/// adopted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basis {
+    active: u64,
+    /// It changes when the user forgets something.
+    pub generation: u64,
+}
+
+impl Basis {
+    /// Asks the user's own Hone.
+    pub fn now(hone: &Path) -> Result<Basis> {
+        let list = list(hone, None)?;
+        let number = |key: &str| list[key].as_u64().with_context(|| format!("no {key} is listed"));
+        Ok(Basis { active: number("active")?, generation: number("generation")? })
+    }
+}
+
 /// What is adopted, and what it would have given.
 pub struct Adoption {
     /// The home with the gate's verdicts and the adapter.
@@ -66,12 +84,20 @@ impl Adoption {
 
     /// Registers the adapter and makes it serve, and makes the gate start from the verdicts of the
     /// rehearsal. Both happen in the home that `hone` itself uses.
-    pub fn hand_over(&self, hone: &Path) -> Result<String> {
+    ///
+    /// # Errors
+    /// Something was forgotten since the rehearsal began, or another adapter serves.
+    pub fn hand_over(&self, hone: &Path, basis: &Basis) -> Result<String> {
+        ensure!(
+            Basis::now(hone)?.generation == basis.generation,
+            "something was forgotten since the rehearsal began, and it may have learned from it; \
+             rehearse again"
+        );
         let adapter = match &self.adapter {
             Ok(adapter) => format!(
                 "adapter v{} serves from now on (`hone adapter rollback` takes it back): {} \
                  compared with the gate alone",
-                adapter.hand_over(&self.home, hone)?,
+                adapter.hand_over(&self.home, hone, basis)?,
                 changes_text(&adapter.gain)
             ),
             Err(why) => format!("no adapter: {why:#}"),
@@ -102,19 +128,22 @@ impl AdoptedAdapter {
     }
 
     /// Returns the adapter's version in the user's own home.
-    fn hand_over(&self, home: &Path, hone: &Path) -> Result<u64> {
-        let theirs = adapters(hone, Some(home))?;
+    fn hand_over(&self, home: &Path, hone: &Path, basis: &Basis) -> Result<u64> {
+        let theirs = list(hone, Some(home))?;
+        let theirs = theirs["adapters"].as_array();
         let path = theirs
-            .iter()
+            .into_iter()
+            .flatten()
             .find(|adapter| adapter["version"].as_u64() == Some(self.version))
             .and_then(|adapter| adapter["path"].as_str())
             .with_context(|| format!("the rehearsal's v{} is gone", self.version))?;
-        run_hone(hone, None, &["adapter".as_ref(), "import".as_ref(), path.as_ref()])?;
-        let ours = adapters(hone, None)?;
-        let version = ours.iter().filter_map(|adapter| adapter["version"].as_u64()).max();
-        let version = version.context("the adapter was not imported")?;
-        run_hone(hone, None, &["adapter".as_ref(), "use".as_ref(), version.to_string().as_ref()])?;
-        Ok(version)
+        let (active, generation) = (basis.active.to_string(), basis.generation.to_string());
+        let basis = ["--compared-with", &active, "--generation", &generation].map(OsStr::new);
+        let arguments = [&["adapter", "adopt", path].map(OsStr::new)[..], &basis].concat();
+        let adopted = run_hone(hone, None, &arguments)?;
+        let adopted: serde_json::Value =
+            serde_json::from_str(&adopted).context("`hone adapter adopt` printed no JSON")?;
+        adopted["version"].as_u64().context("the adapter was not registered")
     }
 }
 
@@ -168,12 +197,10 @@ fn changes_text(gain: &Comparison) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The adapters in a home; `None` is the user's own home.
-fn adapters(hone: &Path, home: Option<&Path>) -> Result<Vec<serde_json::Value>> {
+/// Lists the adapters in a home; `None` is the user's own home.
+fn list(hone: &Path, home: Option<&Path>) -> Result<serde_json::Value> {
     let list = run_hone(hone, home, &["adapter", "list", "--json"].map(OsStr::new))?;
-    let list: serde_json::Value =
-        serde_json::from_str(&list).context("`hone adapter list` printed no JSON")?;
-    Ok(list["adapters"].as_array().cloned().unwrap_or_default())
+    serde_json::from_str(&list).context("`hone adapter list` printed no JSON")
 }
 
 /// What `hone` prints in a home; `None` is the user's own home.
@@ -255,37 +282,45 @@ mod tests {
         let script = format!(
             "#!/bin/sh\necho \"${{HONE_HOME##*/}}: $*\" >> {}\ncase \"$*\" in\n\
              'adapter list --json') echo '{}' ;;\n\
+             'adapter adopt'*) echo '{}' ;;\n\
              gate*) echo 'the gate starts from 9 verdicts' ;;\nesac\n",
             said.display(),
-            r#"{"adapters": [{"version": 7, "path": "v7.gguf"}]}"#
+            r#"{"active": 2, "generation": 5, "adapters": [{"version": 7, "path": "v7.gguf"}, {"version": 9}]}"#,
+            r#"{"version": 8}"#
         );
         std::fs::write(&hone, script).unwrap();
         std::fs::set_permissions(&hone, PermissionsExt::from_mode(0o755)).unwrap();
         let with = AdoptedAdapter { version: 7, gain: gained(0.02, 0.03) };
         let adoption = Adoption { home: theirs.clone(), adapter: Ok(with), gain: gained(0.2, 0.0) };
-        let told = adoption.hand_over(&hone).unwrap();
-        assert!(told.contains("adapter v7 serves") && told.contains("9 verdicts"), "{told}");
+        let basis = Basis { active: 2, generation: 5 };
+        assert_eq!(Basis::now(&hone).unwrap(), basis);
+        std::fs::remove_file(&said).unwrap();
+        let told = adoption.hand_over(&hone, &basis).unwrap();
+        assert!(told.contains("adapter v8 serves") && told.contains("9 verdicts"), "{told}");
         assert!(told.contains("+3 % completed characters compared with the gate alone"), "{told}");
         let log = std::fs::read_to_string(&said).unwrap();
         let calls: Vec<&str> = log.lines().map(|line| line.split_once(": ").unwrap().1).collect();
         let adopt = format!("gate --adopt {}", theirs.display());
         let expected = [
             "adapter list --json",
-            "adapter import v7.gguf",
             "adapter list --json",
-            "adapter use 7",
+            "adapter adopt v7.gguf --compared-with 2 --generation 5",
             adopt.as_str(),
         ];
         assert_eq!(calls, expected);
         let homes: Vec<bool> = log.lines().map(|line| line.starts_with("theirs: ")).collect();
-        assert_eq!(homes, [true, false, false, false, false], "theirs is only read");
+        assert_eq!(homes, [false, true, false, false], "theirs is only read");
 
         std::fs::remove_file(&said).unwrap();
         let why = Err(anyhow::anyhow!("it adds nothing"));
         let adoption = Adoption { home: theirs, adapter: why, gain: gained(0.2, 0.0) };
-        let told = adoption.hand_over(&hone).unwrap();
+        let told = adoption.hand_over(&hone, &basis).unwrap();
         assert!(told.contains("9 verdicts\nno adapter: it adds nothing\n"), "{told}");
-        assert_eq!(std::fs::read_to_string(&said).unwrap(), format!(": {adopt}\n"));
+        let asked = format!(": adapter list --json\n: {adopt}\n");
+        assert_eq!(std::fs::read_to_string(&said).unwrap(), asked);
+        let older = Basis { active: 2, generation: 4 };
+        let refused = adoption.hand_over(&hone, &older).unwrap_err().to_string();
+        assert!(refused.contains("something was forgotten"), "{refused}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::progress::{Part, Progress};
 use crate::adapters::history::{HistoryFiles, Source};
+use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{HISTORY_JOB, Origin, Registry};
 use crate::app::startup::{configured_manifest, engine_config, learner_program, sibling};
 use crate::cli::adapter;
@@ -39,6 +40,10 @@ use std::path::{Path, PathBuf};
 /// The order in which the texts are learned, the same in each run that goes on.
 const SEED: u64 = 1;
 
+/// The number of times that what was learned is compared with what serves, if another adapter begins
+/// to serve each time.
+const COMPARISONS_MAX: usize = 3;
+
 /// What the user asks for.
 pub struct Asked {
     pub folder: PathBuf,
@@ -61,33 +66,42 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
     if let Some(trouble) = trouble {
         tell!("note: {trouble}");
     }
+    // Whatever is forgotten from now on, this run may learn from.
+    let generation = registry.generation();
     let folder = asked.folder.canonicalize();
     let folder = folder.with_context(|| asked.folder.display().to_string())?;
     let source = Source { folder, author: asked.author, model_sha256: manifest.sha256.clone() };
     let work = Work { home, config: &config, manifest, model: &model, source };
     let mut progress = Progress::new(for_programs);
     let learned = work.learn(&mut progress).await?;
-    // The daemon may have learned meanwhile.
-    let (registry, _) = Registry::open(&home.adapters(), &manifest.sha256);
-    let verdict = work.check(&registry, &learned, &mut progress).await?;
-    drop(progress);
-    if let Err(why) = &verdict.worth {
-        work.files().remove()?;
-        return say!("nothing is adopted: {why}");
+    for _ in 0..COMPARISONS_MAX {
+        // The daemon may have learned meanwhile.
+        let (registry, _) = Registry::open(&home.adapters(), &manifest.sha256);
+        let verdict = work.check(&registry, &learned, &mut progress).await?;
+        if let Err(why) = &verdict.worth {
+            drop(progress);
+            work.files().remove()?;
+            return say!("nothing is adopted: {why}");
+        }
+        let compared_with = registry.active();
+        match work.adopt(&learned, Basis { compared_with, generation }).await? {
+            // It is compared with that one.
+            Err(Outdated::Serves(_)) => continue,
+            Err(outdated) => bail!("{outdated}"),
+            Ok(version) => {
+                drop(progress);
+                work.files().remove()?;
+                return say!(
+                    "adopted: v{version} serves from now on. It learned {} changes of {}. {}. \
+                     `hone adapter use {compared_with}` takes it back",
+                    learned.texts,
+                    learned.root.display(),
+                    verdict.told
+                );
+            }
+        }
     }
-    work.files().check_wanted()?;
-    let origin = Origin { history: learned.root.clone(), report: Box::new(learned.report) };
-    let base = (model.as_path(), manifest.sha256.as_str());
-    let version = adapter::adopt(home, &learned.adapter, base, origin).await?;
-    work.files().remove()?;
-    say!(
-        "adopted: v{version} serves from now on. It learned {} changes of {}. {}. `hone adapter \
-         use {}` takes it back",
-        learned.texts,
-        learned.root.display(),
-        verdict.told,
-        registry.active()
-    )
+    bail!("another adapter began to serve during each comparison; run the same command again")
 }
 
 /// One run at a time, because there is one folder for what an interrupted one has learned.
@@ -174,10 +188,23 @@ impl Work<'_> {
         Ok(Learned { root, texts, adapter, report, newest })
     }
 
+    async fn adopt(
+        &self,
+        learned: &Learned,
+        basis: Basis,
+    ) -> Result<Result<AdapterVersion, Outdated>> {
+        self.files().check_wanted()?;
+        let report = Box::new(learned.report.clone());
+        let origin = Origin { history: learned.root.clone(), report };
+        let base = (self.model, self.manifest.sha256.as_str());
+        adapter::adopt(self.home, &learned.adapter, base, Some(origin), basis).await
+    }
+
     fn draw(&self) -> Result<Drawn> {
         let files = self.files();
         let ignored = Patterns::compile(&self.config.privacy.ignore).context("privacy.ignore")?;
         let access = Access::new(self.home.forgotten(), ignored);
+        access.forgotten.check()?;
         let program = sibling("hone-rehearse")?;
         let draw = |head: Option<&str>| {
             let (folder, author) = (self.source.folder.as_path(), self.source.author.as_deref());
