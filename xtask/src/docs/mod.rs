@@ -86,10 +86,8 @@ pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<
         problems.extend(names::missing(&workspace.root, MAP)?);
         let files = repository_files(&workspace.root)?;
         problems.extend(code::long_lines(&workspace.root, &files)?);
-        for problem in &problems {
-            eprintln!("{problem}");
-        }
-        ensure!(problems.is_empty(), "{} problem(s) in the documents or the code", problems.len());
+        let list = problems.join("\n");
+        ensure!(list.is_empty(), "the documents or the code have problems:\n{list}");
         Ok(())
     })
 }
