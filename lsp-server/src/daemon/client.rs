@@ -324,7 +324,7 @@ mod tests {
             }
             ends_at_once()
         });
-        let connected = timeout(Duration::from_secs(20), connecting).await;
+        let connected = timeout(Duration::from_secs(60), connecting).await;
         connected.expect("in time").unwrap();
         assert_eq!(starts, 2);
     }
@@ -333,7 +333,7 @@ mod tests {
     async fn daemons_that_all_end_before_they_are_reached_are_given_up() {
         let (_folder, home) = home();
         let connecting = connect_or_start_by(&home, ends_at_once);
-        let connected = timeout(Duration::from_secs(20), connecting).await.expect("in time");
+        let connected = timeout(Duration::from_secs(60), connecting).await.expect("in time");
         let error = connected.map(drop).unwrap_err().to_string();
         assert!(error.contains("daemon.log: 5 daemons in a row ended before"), "{error}");
     }
