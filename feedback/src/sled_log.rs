@@ -259,8 +259,8 @@ impl EventLog for SledLog {
 
     fn remove_others(&self) -> Result<(), LogError> {
         let cannot = |error: io::Error| self.write_error(error);
-        // A rewrite that stopped between its two renames may be all that is left of the log, so it is
-        // finished first.
+        // A rewrite that stopped between its two renames may be all that is left of the log, so it
+        // is finished first.
         if self.store.read().is_none() {
             self.reopen()?;
         }

@@ -62,11 +62,13 @@ return {
     function()
       local right = [[C:\Program Files\hone/hone.exe]]
       local path = [[.;bin;\bin;C:bin;;"C:\Program Files\hone"]]
-      local of_folder = { 'hone.exe', './hone.exe', 'bin/hone.exe', [[\bin/hone.exe]], 'C:bin/hone.exe' }
+      local of_folder =
+        { 'hone.exe', './hone.exe', 'bin/hone.exe', [[\bin/hone.exe]], 'C:bin/hone.exe' }
       check.equal('missing', found('hone', path, of_folder, true))
       check.equal(right, found('hone', path, vim.list_extend({ right }, of_folder), true))
       check.equal(right, found('hone.exe', path, { right }, true))
-      check.equal('missing', found('hone', [[C:\bin]], { [[C:\bin/hone]], [[C:\bin/hone.cmd]] }, true))
+      local others = { [[C:\bin/hone]], [[C:\bin/hone.cmd]] }
+      check.equal('missing', found('hone', [[C:\bin]], others, true))
     end,
   },
   {

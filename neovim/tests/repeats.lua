@@ -1,5 +1,5 @@
---- Whatever repeats an insertion repeats what was accepted: `.`, a count, a visual block and a macro.
---- A real Neovim plays them against a scripted server.
+--- Whatever repeats an insertion repeats what was accepted: `.`, a count, a visual block and a
+--- macro. A real Neovim plays them against a scripted server.
 
 local check = require('check')
 local open = require('scripted').open
@@ -21,9 +21,11 @@ local function wait_for_lines(editor, expected)
   end
 end
 
---- Opens a file, presses keys that lead to an offer, accepts it with `accept`, and ends the insertion.
+--- Opens a file, presses keys that lead to an offer, accepts it with `accept`, and ends the
+--- insertion.
 local function accepted(home, name, text, keys, script, accept)
-  local editor, server = open(home, name, text, vim.tbl_extend('keep', script or {}, { answer = OFFER }))
+  local answers = vim.tbl_extend('keep', script or {}, { answer = OFFER })
+  local editor, server = open(home, name, text, answers)
   editor:type(keys)
   server:wait_for('textDocument/didShowCompletion', 1)
   editor:press(unpack(accept or { 'Tab' }))
@@ -104,7 +106,8 @@ return {
   {
     'several lines are repeated without another indentation',
     function(home)
-      local editor = accepted(home, 'lines.txt', '  one\n  two\n', 'Ax', { answer = ' {\n    foo();\n  }' })
+      local answer = { answer = ' {\n    foo();\n  }' }
+      local editor = accepted(home, 'lines.txt', '  one\n  two\n', 'Ax', answer)
       escape(editor)
       editor:type('G.')
       local body = { '    foo();', '  }' }
@@ -114,7 +117,8 @@ return {
   {
     'words that were accepted one by one are repeated',
     function(home)
-      local editor = accepted(home, 'words.txt', 'one\ntwo\n', 'Ax', { answer = ' = load' }, { 'C-Right', 'C-Right' })
+      local answer, keys = { answer = ' = load' }, { 'C-Right', 'C-Right' }
+      local editor = accepted(home, 'words.txt', 'one\ntwo\n', 'Ax', answer, keys)
       escape(editor)
       editor:type('j.')
       wait_for_lines(editor, { 'onex = load', 'twox = load' })

@@ -1,5 +1,5 @@
---- Hone's keys in a snippet: a key that goes to the next placeholder does that, also while an offer is
---- on screen. Real Neovims play it against a scripted server.
+--- Hone's keys in a snippet: a key that goes to the next placeholder does that, also while an offer
+--- is on screen. Real Neovims play it against a scripted server.
 
 local check = require('check')
 local open = require('scripted').open
@@ -14,8 +14,8 @@ vim.keymap.set('i', '<F2>', function()
 end)
 ]]
 
---- A plugin with placeholders, of which one is ahead while `vim.g.ahead` is set. `jumped` counts the
---- ways to the next one, which its own mapping of a key goes.
+--- A plugin with placeholders, of which one is ahead while `vim.g.ahead` is set. `jumped` counts
+--- the ways to the next one, which its own mapping of a key goes.
 local PLUGIN = [[
 vim.g.jumped, vim.g.ahead = 0, 1
 local function is_ahead() return vim.g.ahead == 1 end
@@ -43,7 +43,7 @@ end
 
 return {
   {
-    'in a snippet Tab goes to the next placeholder and leaves the offer, and behind the last it accepts',
+    'in a snippet Tab goes to the next placeholder, and behind the last one it accepts',
     function(home)
       local editor, server = open(home, 'snippet.txt', '\n', { answer = 'offer' }, SNIPPET)
       editor:press('i')

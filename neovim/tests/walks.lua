@@ -10,8 +10,8 @@ local NO_OTHER_PLACE = 'hone: What you changed twice fits no other place of the 
 
 local LOADS = 'file.load(1);\nfile.load(2);\nfile.load(3);\nfile.load(4);\nfile.load(5);\n'
 
---- Changes the word behind the dot in the first line, and repeats that in the second one. Each change
---- is reported by itself, as it is where a person takes a moment from one to the other.
+--- Changes the word behind the dot in the first line, and repeats that in the second one. Each
+--- change is reported by itself, as it is where a person takes a moment from one to the other.
 local function change_twice(editor, word)
   editor:type('ggwwcw' .. word)
   editor:press('Escape')

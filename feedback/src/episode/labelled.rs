@@ -64,8 +64,8 @@ impl Labelled {
         true
     }
 
-    /// Notes that an update has learned from these offers and, up to this label, from all others but
-    /// those that it has left out, which wait.
+    /// Notes that an update has learned from these offers and, up to this label, from all others
+    /// but those that it has left out, which wait.
     pub fn learn(&mut self, through: Option<u64>, offers: &[OfferId], left_out: &[OfferId]) {
         let mut all = std::mem::take(&mut self.left_out);
         all.retain(|offer| !offers.contains(offer));

@@ -80,8 +80,8 @@ pub fn finish_rewrite(path: &Path) -> io::Result<()> {
 }
 
 /// Removes the logs next to this one: an unfinished rewrite, the one that a rewrite replaced, and
-/// those that could not be opened. The log must be there, because a finished rewrite may be all that
-/// is left of it.
+/// those that could not be opened. The log must be there, because a finished rewrite may be all
+/// that is left of it.
 pub fn remove_others(path: &Path) -> io::Result<()> {
     let asides = set_aside_so_far(path)?.into_iter().map(|(_, aside)| aside);
     for other in [rewrite_of(path), forgotten_of(path)].into_iter().chain(asides) {

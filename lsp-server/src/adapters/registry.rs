@@ -86,8 +86,8 @@ pub fn adapter_file(folder: &Path, version: AdapterVersion) -> PathBuf {
 }
 
 impl Candidate {
-    /// Takes another number if its own, or a later one, was given to another adapter since. The caller must hold the
-    /// lock that keeps others from taking the same number.
+    /// Takes another number if its own, or a later one, was given to another adapter since. The
+    /// caller must hold the lock that keeps others from taking the same number.
     pub fn take_number(&mut self, registry: &Registry) {
         if registry.entries().last().is_some_and(|last| last.version >= self.entry.version) {
             self.entry.version = registry.next_version();
@@ -336,8 +336,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers an imported adapter without serving it and returns its number. The caller must hold
-    /// the lock that keeps others from taking the same number.
+    /// Registers an imported adapter without serving it and returns its number. The caller must
+    /// hold the lock that keeps others from taking the same number.
     pub fn import(
         &mut self,
         file: &Path,

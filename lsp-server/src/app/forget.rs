@@ -113,8 +113,8 @@ impl App {
 }
 
 /// Erases the events, and derives everything again without them and without the adapters that are
-/// withdrawn. This is done whatever was found and erased, because an earlier attempt may have failed
-/// before it.
+/// withdrawn. This is done whatever was found and erased, because an earlier attempt may have
+/// failed before it.
 fn erase(services: &Services, found: &OffersToForget, inputs: &DerivedInputs) -> Result<()> {
     let recorder = &services.recorder;
     let erased = found.erase(&**recorder.log()).map_err(anyhow::Error::from);

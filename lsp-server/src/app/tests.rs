@@ -400,8 +400,8 @@ fn without_retention() -> Config {
     config
 }
 
-/// The same in a daemon as in the files (see the test of the command): what an attempt left in memory
-/// counts for nothing.
+/// The same in a daemon as in the files (see the test of the command): what an attempt left in
+/// memory counts for nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_could_not_be_forgotten_is_forgotten_by_the_next_attempt() {
     let scope = forgettable::scope();
@@ -484,8 +484,8 @@ async fn adopt(app: &App, basis: Basis) -> Result<AdapterVersion, Outdated> {
     app.adopt_file(file, None, basis).await.unwrap()
 }
 
-/// What was compared for minutes was adopted whatever served by then, and although something that it
-/// had learned from was forgotten.
+/// What was compared for minutes was adopted whatever served by then, and although something that
+/// it had learned from was forgotten.
 #[tokio::test]
 async fn an_adoption_is_refused_once_something_else_serves_or_was_forgotten() {
     let (_folder, home) = home();

@@ -28,8 +28,8 @@ pub async fn events(home: &Paths, with_code: bool) -> Result<()> {
     printer.end()
 }
 
-/// Prints what was recorded, and then each event as it is recorded, by whatever daemon runs. It ends
-/// once nobody reads it.
+/// Prints what was recorded, and then each event as it is recorded, by whatever daemon runs. It
+/// ends once nobody reads it.
 pub async fn follow(home: &Paths, with_code: bool) -> Result<()> {
     let mut printer = Printer { with_code, ..Printer::default() };
     if client::connect_settled(home, Command::Status).await?.is_none() {

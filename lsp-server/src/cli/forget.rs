@@ -242,9 +242,9 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&registry).unwrap(), "");
     }
 
-    /// The disk is full from each write on. The command fails unless it did everything, and the same
-    /// command does what is left: the disk is that of a command that never failed. A single write
-    /// fails in the daemon's test of the same.
+    /// The disk is full from each write on. The command fails unless it did everything, and the
+    /// same command does what is left: the disk is that of a command that never failed. A single
+    /// write fails in the daemon's test of the same.
     #[test]
     fn a_command_that_failed_anywhere_can_be_repeated() {
         let filled = || {

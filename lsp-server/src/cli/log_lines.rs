@@ -1,5 +1,5 @@
-//! Lines of the log, each warning once. What is wrong with a file is found at each look at it, which
-//! may be every few seconds for months.
+//! Lines of the log, each warning once. What is wrong with a file is found at each look at it,
+//! which may be every few seconds for months.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;

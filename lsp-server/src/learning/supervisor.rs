@@ -178,8 +178,8 @@ impl Supervisor {
         }
     }
 
-    /// Notes that an update has learned from a batch, but for the offers that it has left out. Those
-    /// wait for the next one.
+    /// Notes that an update has learned from a batch, but for the offers that it has left out.
+    /// Those wait for the next one.
     fn learned(&self, batch: Batch, left_out: &[OfferId]) {
         let offers = batch.offers();
         let waiting = left_out.iter().filter(|offer| offers.contains(offer)).count();

@@ -264,8 +264,8 @@ impl Scope {
     }
 }
 
-/// Returns true if an event is a later measurement of an older offer. Such an event brings the older
-/// offer into no scope that begins at a time.
+/// Returns true if an event is a later measurement of an older offer. Such an event brings the
+/// older offer into no scope that begins at a time.
 fn is_later_measurement(kind: &EventKind) -> bool {
     matches!(kind, EventKind::Kept { .. } | EventKind::Compared { .. })
 }

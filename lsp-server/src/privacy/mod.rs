@@ -84,8 +84,8 @@ impl Privacy {
         QuotableFiles { asked: paths, ignored }
     }
 
-    /// Returns the events that may be stored, with the real names of their documents. The others are
-    /// counted and dropped.
+    /// Returns the events that may be stored, with the real names of their documents. The others
+    /// are counted and dropped.
     pub fn storable(&self, events: Vec<EventKind>) -> Vec<EventKind> {
         let is_stored = |event: &EventKind| {
             let stored = !is_unstored(event.offer_id());

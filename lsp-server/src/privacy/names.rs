@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 /// The number of documents whose real names are remembered. The oldest give way.
 const NAMES_MAX: usize = 4_096;
 
-/// Returns the name of the same file without links, if it is another one than `name`. If the file is
-/// not there any more, the nearest folder above it that is there is resolved. This reads the disk.
+/// Returns the name of the same file without links, if it is another one than `name`. If the file
+/// is not there any more, the nearest folder above it that is there is resolved. This reads the
+/// disk.
 pub fn real_name(name: &str) -> Option<String> {
     let path = Path::new(name);
     if addresses::is_address(name) || !path.is_absolute() {

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 /// The number of lines that are read ahead of a slow reader.
 const READ_AHEAD: usize = 64;
 
-/// Writes every event, and each further one when `recorded` changes, until `end`. The last line that
-/// is written is whole.
+/// Writes every event, and each further one when `recorded` changes, until `end`. The last line
+/// that is written is whole.
 pub async fn follow(
     log: &Arc<dyn EventLog>,
     mut recorded: watch::Receiver<u64>,

@@ -288,8 +288,8 @@ impl Recorder {
         self.state.lock().learned_state.next_seq()
     }
 
-    /// Returns the log position of the first event, or of the next one if there is none. It reads the
-    /// disk.
+    /// Returns the log position of the first event, or of the next one if there is none. It reads
+    /// the disk.
     pub fn first_seq(&self) -> Result<u64> {
         let mut first = None;
         self.log.scan(0, &mut |event| {

@@ -1,5 +1,5 @@
---- Puts accepted text into the buffer as if it had been typed: `.`, a count and a visual block repeat
---- it, a macro has it, and one `u` takes it back.
+--- Puts accepted text into the buffer as if it had been typed: `.`, a count and a visual block
+--- repeat it, a macro has it, and one `u` takes it back.
 
 local macro = require('hone.macro')
 local undo = require('hone.undo')
@@ -21,8 +21,8 @@ local function put(lines)
   api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #last or #last })
 end
 
---- Inserts a text at the cursor. Neovim remembers a paste for `.`, and nothing else that is inserted
---- by a function. `vim.paste` is the user's to change, so it is replaced meanwhile.
+--- Inserts a text at the cursor. Neovim remembers a paste for `.`, and nothing else that is
+--- inserted by a function. `vim.paste` is the user's to change, so it is replaced meanwhile.
 local function paste(text)
   local users = vim.paste
   vim.paste = function(lines)

@@ -136,8 +136,8 @@ local function menu_has_used(mode, key, below)
   return true
 end
 
---- Returns true if a key is to do what it does without Hone, whatever is on screen. An offer that it
---- leads away from has no verdict.
+--- Returns true if a key is to do what it does without Hone, whatever is on screen. An offer that
+--- it leads away from has no verdict.
 local function belongs_to_others(mode, key, action, before)
   -- While a completion menu is open, the keys belong to it.
   if vim.fn.pumvisible() == 1 or (mode == 'i' and macro.is_running()) then

@@ -314,7 +314,8 @@ local function open()
   end)
 end
 
---- Goes to the next edit, which it asks for if none is on screen, or makes it if the cursor is there.
+--- Goes to the next edit, which it asks for if none is on screen, or makes it if the cursor is
+--- there.
 ---@return boolean whether there is a server to ask
 function M.next()
   local buf = api.nvim_get_current_buf()

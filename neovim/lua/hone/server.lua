@@ -38,7 +38,8 @@ function M.find()
   if path then
     return path
   elseif reason == 'relative' then
-    return nil, ('option cmd: %s is relative to the current folder; name its full path'):format(named)
+    local message = 'option cmd: %s is relative to the current folder; name its full path'
+    return nil, message:format(named)
   elseif options.current.cmd == options.defaults.cmd then
     return nil, '`hone` is not in PATH; `:Hone setup` says how to install it'
   end
@@ -192,8 +193,8 @@ function M.start()
   end)
 end
 
---- Calls `next` once Neovim has no client of the server any more. A new start would take one that is
---- about to end.
+--- Calls `next` once Neovim has no client of the server any more. A new start would take one that
+--- is about to end.
 local function after_client(next)
   if M.client() then
     vim.defer_fn(function()

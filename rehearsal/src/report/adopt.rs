@@ -285,7 +285,8 @@ mod tests {
              'adapter adopt'*) echo '{}' ;;\n\
              gate*) echo 'the gate starts from 9 verdicts' ;;\nesac\n",
             said.display(),
-            r#"{"active": 2, "generation": 5, "adapters": [{"version": 7, "path": "v7.gguf"}, {"version": 9}]}"#,
+            r#"{"active": 2, "generation": 5,
+                "adapters": [{"version": 7, "path": "v7.gguf"}, {"version": 9}]}"#,
             r#"{"version": 8}"#
         );
         std::fs::write(&hone, script).unwrap();

@@ -1,5 +1,6 @@
-//! Adapters that were trained outside of the daemon and are to serve at once. They were compared with
-//! what served then, which takes minutes, so that all of it is asked again when one is registered.
+//! Adapters that were trained outside of the daemon and are to serve at once. They were compared
+//! with what served then, which takes minutes, so that all of it is asked again when one is
+//! registered.
 
 use super::{Origin, Registry};
 use anyhow::Result;
@@ -55,8 +56,8 @@ impl Registry {
         }
     }
 
-    /// Registers an adapter and makes it serve, in one write. The caller must have checked its basis
-    /// under the lock that keeps others from changing the registry.
+    /// Registers an adapter and makes it serve, in one write. The caller must have checked its
+    /// basis under the lock that keeps others from changing the registry.
     pub fn adopt(
         &mut self,
         file: &Path,

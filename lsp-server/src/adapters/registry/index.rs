@@ -23,8 +23,8 @@ pub(super) struct Index {
     pub(super) format: u32,
     /// The SHA-256 of the file, computed with this field empty.
     pub(super) checksum: String,
-    /// The number of times that the user has forgotten something. Whatever began to learn before the
-    /// last time is not registered.
+    /// The number of times that the user has forgotten something. Whatever began to learn before
+    /// the last time is not registered.
     pub(super) generation: u64,
     /// The SHA-256 of the base model for which the next three fields hold.
     base: Option<String>,

@@ -12,8 +12,8 @@ const OFFERS_A_DAY: u64 = 10;
 /// The days between two updates.
 const UPDATE_DAYS: u64 = 7;
 
-/// What is kept: events, bytes of the checkpoint, adapter files, offers that the registry names, and
-/// bytes of the other files.
+/// What is kept: events, bytes of the checkpoint, adapter files, offers that the registry names,
+/// and bytes of the other files.
 #[derive(Debug)]
 struct Kept([u64; 5]);
 

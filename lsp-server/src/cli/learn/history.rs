@@ -40,8 +40,8 @@ use std::path::{Path, PathBuf};
 /// The order in which the texts are learned, the same in each run that goes on.
 const SEED: u64 = 1;
 
-/// The number of times that what was learned is compared with what serves, if another adapter begins
-/// to serve each time.
+/// The number of times that what was learned is compared with what serves, if another adapter
+/// begins to serve each time.
 const COMPARISONS_MAX: usize = 3;
 
 /// What the user asks for.

@@ -81,8 +81,8 @@ async fn what_an_update_has_left_out_waits_for_the_next_one() {
     assert_eq!(recorder.take_batch(9).unwrap().offers(), ["a"]);
 }
 
-/// The labels of a batch that was set aside lie before those of a later one, up to which all counted
-/// as learned. After a restart none of them was learned from.
+/// The labels of a batch that was set aside lie before those of a later one, up to which all
+/// counted as learned. After a restart none of them was learned from.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();

@@ -72,8 +72,8 @@ local function make_room(rows)
   return missing()
 end
 
---- Draws the offer at the cursor, which is in the offer's buffer. Nobody accepts a line unseen: where
---- the window has no room for all lines, the first one says how many there are below it.
+--- Draws the offer at the cursor, which is in the offer's buffer. Nobody accepts a line unseen:
+--- where the window has no room for all lines, the first one says how many there are below it.
 ---@param offer hone.Offer
 ---@param namespace integer
 function M.draw(offer, namespace)
@@ -96,7 +96,8 @@ function M.draw(offer, namespace)
   end
   local unseen = #lines > 1 and make_room(#lines - 1) or 0
   if unseen > 0 then
-    table.insert(lines[1], { (' … +%d %s'):format(unseen, unseen == 1 and 'line' or 'lines'), HINT })
+    local unit = unseen == 1 and 'line' or 'lines'
+    table.insert(lines[1], { (' … +%d %s'):format(unseen, unit), HINT })
   end
   put(offer.buf, namespace, row - 1, col + #pieces - 1, lines)
 end
