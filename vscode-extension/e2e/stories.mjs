@@ -1,7 +1,7 @@
 // What a person does, and the label that the daemon must have logged for it.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually, eventuallyAsked } from './hone.mjs';
 import * as manners from './manners.mjs';
@@ -482,6 +482,18 @@ export const gatedStories = {
         const all = { name: 'Learn from All Commits' };
         await window.page.locator('.monaco-dialog-box').getByRole('button', all).click();
         await window.notification('is not inside a git repository').waitFor();
+    },
+
+    async 'a rehearsal runs in a folder whose name a shell would run'(at) {
+        const folder = at.folder("a'; touch ran; '", { 'x.rs': '' });
+        const window = await at.open({ folder });
+        await window.trust();
+        await window.command('Hone: Rehearse on This Workspace');
+        const terminal = window.page.locator('.xterm-rows', { hasText: /Press.Enter/ });
+        await terminal.waitFor();
+        await window.shot('rehearsal');
+        assert.ok(!existsSync(join(folder, 'ran')));
+        await window.close();
     },
 
     async 'learning is paused and continues'(at) {
