@@ -10,9 +10,13 @@ pub fn is_sensitive_path(path: &str) -> bool {
     let lower = lower.split(ends).next().unwrap_or_default();
     let name = lower.rsplit('/').next().unwrap_or_default();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
-    let env =
-        (name == ".env" || name.starts_with(".env.") || extension == "env" || name == ".envrc")
-            && !["example", "sample", "template", "dist", "defaults"].contains(&extension);
+    let is_sample =
+        ["example", "sample", "template", "dist", "defaults", "tmpl", "tpl"].contains(&extension);
+    let env = (name.starts_with(".env.")
+        || ENVIRONMENTS.iter().any(|env| name == *env)
+        || extension == "env"
+        || is_env_of_stage(name))
+        && !is_sample;
     env || NAMES.contains(&name)
         || EXTENSIONS.contains(&extension)
         || (STEMS.contains(&stem) && DATA.contains(&extension))
@@ -22,6 +26,40 @@ pub fn is_sensitive_path(path: &str) -> bool {
                 .iter()
                 .any(|s| stem.contains(s)))
         || FOLDERS.iter().any(|folder| lower.contains(folder))
+}
+
+/// Names of files that set an environment, all of them.
+const ENVIRONMENTS: &[&str] =
+    &[".env", ".envrc", ".flaskenv", ".dev.vars", ".secrets", ".env-local"];
+
+/// The stages of a program's life, after which files that set an environment are named.
+const STAGES: &[&str] = &[
+    "dev",
+    "development",
+    "local",
+    "live",
+    "prod",
+    "production",
+    "qa",
+    "release",
+    "secret",
+    "secrets",
+    "stage",
+    "staging",
+    "test",
+    "testing",
+    "uat",
+];
+
+/// Returns true for the names of environments of one stage, such as `env.production`, `env-prod` and
+/// `staging_env`, and their copies. Code has other extensions.
+fn is_env_of_stage(name: &str) -> bool {
+    let parts: Vec<&str> = name.split(['.', '-', '_']).filter(|part| !part.is_empty()).collect();
+    let is_known = |part: &&str| *part == "env" || STAGES.contains(part);
+    parts.len() >= 2
+        && parts.contains(&"env")
+        && parts.iter().any(|part| STAGES.contains(part))
+        && parts.iter().all(|part| is_known(&part) || ["bak", "old", "backup"].contains(part))
 }
 
 /// Whole names of files.
@@ -54,6 +92,50 @@ const NAMES: &[&str] = &[
     "kubeconfig",
     "nuget.config",
     "auth.json",
+    "local.settings.json",
+    "database.yml",
+    "database.yaml",
+    "credentials.yml.enc",
+    "application-default-credentials.json",
+    "application_default_credentials.json",
+    "appsettings.secrets.json",
+    "terraform.tfvars.json",
+    "connectionstrings.config",
+    "settings-security.xml",
+    "key.properties",
+    "keystore.properties",
+    "signing.properties",
+    "localsettings.php",
+    "settings.local.php",
+    "wp-config-local.php",
+    "config.inc.php",
+    "pgpass.conf",
+    ".mylogin.cnf",
+    "my.cnf",
+    ".pg_service.conf",
+    ".wgetrc",
+    ".curlrc",
+    ".fetchmailrc",
+    ".msmtprc",
+    ".mbsyncrc",
+    ".offlineimaprc",
+    "wpa_supplicant.conf",
+    "ipsec.secrets",
+    "chap-secrets",
+    "pap-secrets",
+    "smbcredentials",
+    ".smbcredentials",
+    "krb5.keytab",
+    ".ansible_vault_pass",
+    ".vault_pass",
+    ".vault_password",
+    ".vault_pass.txt",
+    "vault.yml",
+    "vault.yaml",
+    ".sentryclirc",
+    ".mysql_history",
+    ".rediscli_history",
+    "fish_history",
     "secring.gpg",
     "pubring.kbx",
     "terraform.tfstate",
@@ -153,6 +235,16 @@ mod tests {
             "untitled:/p/.env?x=1",
             "/p/c#/.env",
             "/p/why?/id_rsa",
+            "/p/local.settings.json",
+            "/p/config/database.yml",
+            "/p/env.production",
+            "/p/env.prod.bak",
+            "/p/production.env",
+            "/p/staging_env",
+            "/p/env-local",
+            "/p/.env.production",
+            "/p/.dev.vars",
+            "/p/.vault_pass",
         ] {
             assert!(is_sensitive_path(path), "{path}");
         }
@@ -165,6 +257,14 @@ mod tests {
             "/p/token.ts",
             "/p/secrets.rs",
             "/p/env/main.py",
+            "/p/env.production.ts",
+            "/p/env.d.ts",
+            "/p/env.test.js",
+            "/p/production.rs",
+            "/p/test_env.py",
+            "/p/database.py",
+            "/p/.env.production.example",
+            "/p/settings.json",
             "untitled:Untitled-1",
         ] {
             assert!(!is_sensitive_path(path), "{path}");

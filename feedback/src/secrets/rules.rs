@@ -6,7 +6,9 @@
 
 mod business;
 mod clouds;
+mod commands;
 mod common;
+mod declared;
 mod developers;
 mod language_models;
 
@@ -73,6 +75,8 @@ impl Rules {
     pub fn new() -> Rules {
         let groups = [
             common::RULES,
+            commands::RULES,
+            declared::RULES,
             clouds::RULES,
             developers::RULES,
             language_models::RULES,

@@ -97,6 +97,78 @@ fn everyday_forms_of_passwords_are_secrets() {
     }
 }
 
+/// The name of each stands on another line, or its command behind it.
+#[test]
+fn passwords_apart_from_their_names_are_secrets() {
+    let password = ["Zk3m", "Pq9x"].concat();
+    let key = word(40);
+    for text in [
+        format!(
+            "variable \"db_password\" {{\n  type    = string\n  default = \"{password}\"\n}}\n"
+        ),
+        format!("variable \"api_key\" {{ default = \"{key}\" }}"),
+        format!("  DbPassword:\n    Type: String\n    Default: {password}\n"),
+        format!("\"adminPassword\": {{ \"type\": \"string\", \"defaultValue\": \"{password}\" }}"),
+        format!("parser.add_argument(\"--password\", type=str, default=\"{password}\")"),
+        format!("string(name: 'DB_PASSWORD', defaultValue: '{password}')"),
+        format!("@ConfigProperty(name = \"db.password\", defaultValue = \"{password}\")"),
+        format!("psql \"${{DB_PASSWORD:-{password}}}\""),
+        format!("@Value(\"${{db.password:{password}}}\")"),
+        format!("<key>SmtpPassword</key>\n<string>{password}</string>"),
+        format!("{{\"ParameterKey\": \"DbPassword\", \"ParameterValue\": \"{password}\"}}"),
+        format!("echo {password} | sudo -S systemctl restart app"),
+        format!("sudo -S id <<< '{password}'"),
+        format!("echo '{password}' | docker login -u app --password-stdin"),
+        format!("printf '%s' \"{password}\" | gh auth login --with-token"),
+        format!("echo 'app:{password}' | chpasswd"),
+        format!("echo 'app:{password}' | sudo chpasswd"),
+        format!("htpasswd -b users app {password}"),
+        format!("htpasswd -nbB app '{password}' > users"),
+        format!("net use Z: \\\\srv\\x {password} /user:app"),
+        format!("net user app {password} /add"),
+        format!("rabbitmqctl add_user app {password}"),
+        format!("wpa_passphrase home {password}"),
+        format!("xfreerdp /u:app /p:{password} /v:srv"),
+        format!("sqlcmd -S db -U app -P {password} -Q 'select 1'"),
+        format!("unzip -P {password} a.zip"),
+        format!("sqlplus app/{password}@db"),
+        format!("smbclient //srv/x -U app%{password}"),
+        format!("aws configure set aws_secret_access_key {key}"),
+        format!("ALTER ROLE app WITH PASSWORD '{password}';"),
+    ] {
+        assert!(holds_secret(&text), "{text}");
+    }
+}
+
+#[test]
+fn ordinary_declarations_and_commands_are_no_secrets() {
+    for text in [
+        "variable \"db_password\" {\n  type      = string\n  sensitive = true\n}\n\nvariable \"region\" {\n  default = \"us-east-1\"\n}\n",
+        "variable \"password_length\" {\n  default = 16\n}\n",
+        "  DbPassword:\n    Type: String\n    NoEcho: true\n  Region:\n    Type: String\n    Default: us-east-1\n",
+        "parser.add_argument(\"--password\", default=os.environ[\"DB_PASSWORD_1\"])",
+        "parser.add_argument(\"--token-file\", default=\"tokens-v2.txt\")",
+        "password: { type: String, default: null },\nversion: { default: \"v2.1.0\" }",
+        "${DB_PASSWORD:-}",
+        "${DB_PASSWORD:?is not set}",
+        "${DB_PASSWORD:-$(cat /run/secrets/db1)}",
+        "<key>Password</key>\n<string>$(PASSWORD_1)</string>",
+        "echo done-1 | tee log",
+        "echo \"$PASSWORD\" | docker login -u app --password-stdin",
+        "cat token1.txt | gh auth login --with-token",
+        "sudo -S id <<< \"$PASS1\"",
+        "htpasswd -c users app",
+        "net use Z: \\\\srv\\x /user:app",
+        "cp -p file1 file2 && zip -r out2.zip dir",
+        "docker run -p 8080:80 nginx",
+        "match password { None => default(), Some(value) => value }",
+        "let token = lexer.next().unwrap_or_default();",
+        "CREATE USER app WITH PASSWORD :'password';",
+    ] {
+        assert_eq!(find(text), None, "{text}");
+    }
+}
+
 #[test]
 fn ordinary_code_about_secrets_is_no_secret() {
     for line in [
