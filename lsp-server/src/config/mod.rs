@@ -12,6 +12,7 @@ mod next_edit;
 pub mod patterns;
 #[cfg(test)]
 mod properties;
+mod prose;
 mod schema;
 mod team;
 
@@ -42,25 +43,6 @@ const MAX_LINES: usize = 50;
 
 /// Stands for every language that is not named.
 const ANY_LANGUAGE: &str = "*";
-
-/// Languages in which people write prose, by the ids of editors.
-const PROSE: &[&str] = &[
-    "asciidoc",
-    "bibtex",
-    "git-commit",
-    "gitcommit",
-    "help",
-    "latex",
-    "mail",
-    "markdown",
-    "org",
-    "plaintext",
-    "restructuredtext",
-    "scminput",
-    "tex",
-    "text",
-    "typst",
-];
 
 /// Settings of Hone
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -207,7 +189,7 @@ impl CompletionConfig {
 
     /// Whether a language is one of prose, and only for that reason is not completed.
     pub fn is_silent_prose(&self, language: &str) -> bool {
-        !self.prose && PROSE.contains(&language) && !self.languages.contains_key(language)
+        !self.prose && prose::is_prose(language) && !self.languages.contains_key(language)
     }
 
     pub fn eagerness_in(&self, language: &str) -> Eagerness {
