@@ -1,0 +1,57 @@
+//! Where a repository keeps its files. In a worktree and in a submodule `.git` is a file that names
+//! a folder, and what all worktrees share lies in another one that `commondir` names.
+
+use crate::limits::POINTER_BYTES_MAX;
+use crate::plain::{self, Links};
+use crate::platform;
+use std::path::{Path, PathBuf};
+
+/// The folders of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    pub root: PathBuf,
+    /// The folder that is this worktree's alone.
+    pub own: PathBuf,
+    /// The folder that all worktrees share.
+    pub shared: PathBuf,
+    /// True if git would take it for a repository. Otherwise git looks for one further up.
+    pub is_sound: bool,
+}
+
+impl Places {
+    /// Looks for a repository with this root.
+    pub fn at(root: &Path) -> Option<Places> {
+        let git = root.join(".git");
+        let found = git.symlink_metadata().ok()?.file_type();
+        let own = if found.is_file() {
+            named(&git, root, b"gitdir:")?
+        } else if found.is_symlink() {
+            let target = root.join(std::fs::read_link(&git).ok()?);
+            Some(target).filter(|target| !platform::is_remote(target))?
+        } else if found.is_dir() {
+            git
+        } else {
+            return None;
+        };
+        let shared = named(&own.join("commondir"), &own, b"").unwrap_or_else(|| own.clone());
+        let is_sound = own.join("HEAD").symlink_metadata().is_ok_and(|head| !head.is_dir())
+            && ["objects", "refs"].iter().all(|name| shared.join(name).is_dir());
+        Some(Places { root: root.to_owned(), own, shared, is_sound })
+    }
+
+    /// Returns the name of the branch that is checked out.
+    pub fn branch(&self) -> Option<Vec<u8>> {
+        let (head, _) =
+            plain::read(&self.own.join("HEAD"), Links::Follow, POINTER_BYTES_MAX).ok()?;
+        let branch = head.strip_prefix(b"ref:")?.trim_ascii();
+        branch.strip_prefix(b"refs/heads/").map(<[u8]>::to_vec)
+    }
+}
+
+/// Returns the folder that a file names behind a mark. It is no folder of another machine.
+fn named(file: &Path, from: &Path, mark: &[u8]) -> Option<PathBuf> {
+    let (content, _) = plain::read(file, Links::Refuse, POINTER_BYTES_MAX).ok()?;
+    let name = content.strip_prefix(mark)?.trim_ascii();
+    let path = from.join(platform::path_of(name).filter(|name| !name.as_os_str().is_empty())?);
+    (!platform::is_remote(&path)).then_some(path)
+}

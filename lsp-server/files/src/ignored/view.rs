@@ -1,0 +1,132 @@
+//! The rules that speak about what lies in one folder.
+
+use super::chain::{Layer, Parts, excludes};
+use super::folder::Folder;
+use super::rules::Rules;
+use super::source::{Content, Source};
+use crate::limits::PATTERNS_MAX;
+use crate::platform;
+use gix_glob::pattern::Case;
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What lies directly in a folder is held against it.
+pub struct View {
+    folder: Parts,
+    above: Vec<Arc<Folder>>,
+    /// True if the folder itself is ignored, so that everything in it is.
+    is_ignored: bool,
+}
+
+/// Rules that are read together: among them, and only there, `!` takes in again.
+struct Together<'a> {
+    layers: Vec<Layer<'a>>,
+    case: Case,
+}
+
+impl View {
+    /// `above` are the folders from the root of the file system to the folder itself.
+    pub(super) fn new(folder: &Path, above: Vec<Arc<Folder>>) -> View {
+        let mut view = View { folder: Parts::of(folder), above, is_ignored: false };
+        view.is_ignored = view.must_ignore() || view.excludes(&view.folder, true, 0);
+        view
+    }
+
+    /// Returns the view of a folder whose rules cannot be known.
+    pub(super) fn of_everything() -> View {
+        View { folder: Parts::of(Path::new("")), above: vec![], is_ignored: true }
+    }
+
+    /// Returns true if something that lies in the folder is ignored.
+    pub fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
+        self.is_ignored || self.excludes(&self.folder.with(name), is_folder, self.folder.count())
+    }
+
+    /// Returns true if some rules cannot be read, or there are too many of them.
+    fn must_ignore(&self) -> bool {
+        let is_unreadable = |source: &Source| matches!(source.rules, Content::Everything);
+        let groups = self.groups();
+        let patterns: usize =
+            groups.iter().flat_map(|group| &group.layers).map(|layer| layer.rules.len()).sum();
+        let in_reach = self.above.iter().skip(self.innermost().unwrap_or(0));
+        patterns > PATTERNS_MAX
+            || self.above.iter().any(|folder| is_unreadable(&folder.hone))
+            || in_reach.clone().any(|folder| is_unreadable(&folder.git))
+            || in_reach.filter_map(|folder| folder.repository.as_ref()).any(|repository| {
+                repository.settings.is_unreadable
+                    || is_unreadable(&repository.info)
+                    || repository.excludes.as_deref().is_some_and(is_unreadable)
+            })
+    }
+
+    fn excludes(&self, path: &Parts, is_folder: bool, known: usize) -> bool {
+        self.groups()
+            .iter()
+            .any(|group| excludes(path, is_folder, &group.layers, known, group.case))
+    }
+
+    /// Returns the number of the innermost folder that is the root of a repository.
+    fn innermost(&self) -> Option<usize> {
+        self.above.iter().rposition(|folder| folder.is_repository())
+    }
+
+    fn groups(&self) -> Vec<Together<'_>> {
+        let mut groups = self.groups_of_git();
+        let (mut is_in_repository, mut is_continued) = (false, false);
+        for (number, folder) in self.above.iter().enumerate() {
+            if folder.is_repository() {
+                (is_in_repository, is_continued) = (true, false);
+            }
+            let Some(layer) = layer(number, &folder.hone) else { continue };
+            match groups.last_mut().filter(|_| is_continued) {
+                Some(group) => group.layers.push(layer),
+                None => groups.push(Together { layers: vec![layer], case: usual_case() }),
+            }
+            is_continued = is_in_repository;
+        }
+        groups
+    }
+
+    fn groups_of_git(&self) -> Vec<Together<'_>> {
+        let begin = self.innermost().unwrap_or(0);
+        let mut groups = vec![];
+        let within = self.above.iter().enumerate().skip(begin);
+        // A folder `.git` that is no repository to git may still have rules, and its root may lie
+        // below the one of the repository.
+        let roots = within.clone().filter_map(|(number, folder)| {
+            folder.repository.as_ref().map(|repository| (number, repository))
+        });
+        let starts: Vec<_> = roots.collect();
+        let files = |from: usize| {
+            self.above
+                .iter()
+                .enumerate()
+                .skip(from)
+                .filter_map(|(number, folder)| layer(number, &folder.git))
+        };
+        for (number, repository) in &starts {
+            let excludes = repository.excludes.as_ref().and_then(|file| layer(*number, file));
+            let info = layer(*number, &repository.info);
+            let layers = excludes.into_iter().chain(info).chain(files(*number)).collect();
+            let folds = repository.settings.ignores_case;
+            groups
+                .push(Together { layers, case: if folds { Case::Fold } else { Case::Sensitive } });
+        }
+        if !starts.iter().any(|(number, _)| *number == begin) {
+            groups.push(Together { layers: files(begin).collect(), case: usual_case() });
+        }
+        groups
+    }
+}
+
+fn layer(folder: usize, source: &Source) -> Option<Layer<'_>> {
+    match &source.rules {
+        Content::Rules(rules) if !Rules::is_empty(rules) => Some(Layer { folder, rules }),
+        _ => None,
+    }
+}
+
+fn usual_case() -> Case {
+    if platform::IGNORES_CASE { Case::Fold } else { Case::Sensitive }
+}
