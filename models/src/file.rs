@@ -12,6 +12,35 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Opens a file that may come from anybody. What is no plain file (a pipe, a device) is not opened,
+/// because that could wait for ever.
+///
+/// # Errors
+/// There is no plain file at the path, or it cannot be read.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    let is_plain = |found: fs::Metadata| match found.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is no plain file")),
+    };
+    is_plain(fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    is_plain(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a file that may come from anybody, of at most so many bytes, whatever its size says.
+///
+/// # Errors
+/// There is no plain file at the path, or it cannot be read, or is longer.
+pub fn read_plain(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![];
+    open_plain(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 <= bytes_max {
+        true => Ok(bytes),
+        false => Err(io::Error::other(format!("it is longer than {bytes_max} bytes"))),
+    }
+}
+
 /// SHA-256 of a file's content, lower-case hex.
 pub fn sha256(path: &Path) -> io::Result<String> {
     sha256_with(path, |_| {})
@@ -161,6 +190,23 @@ pub fn private() -> OpenOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pipe that is opened hangs this test.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_plain_files_of_some_length_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read_plain(&path, 5).unwrap(), b"12345");
+        assert!(read_plain(&path, 4).is_err());
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for other in [folder.path(), Path::new("/dev/zero"), Path::new("/proc/self/maps"), &socket]
+        {
+            assert!(read_plain(other, 5).is_err(), "{}", other.display());
+        }
+    }
 
     #[test]
     fn checksum_is_the_standard_one() {

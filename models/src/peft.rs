@@ -9,6 +9,7 @@
 
 use crate::adapter::{LoraAdapter, LoraPair};
 use crate::architecture::{self, Architecture};
+use crate::file::read_plain;
 use crate::gguf::Gguf;
 use anyhow::{Context, Result, bail, ensure};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
@@ -18,6 +19,12 @@ use std::path::Path;
 
 pub const CONFIG_FILE: &str = "adapter_config.json";
 pub const WEIGHTS_FILE: &str = "adapter_model.safetensors";
+
+/// The longest configuration, in bytes. PEFT writes less than one KiB.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// The longest file of weights, in bytes. Rank 64 of a model with 8 billion weights has 700 MB.
+const WEIGHTS_BYTES_MAX: u64 = 4 << 30;
 
 /// The fields of PEFT's `LoraConfig` that decide what the weights mean.
 #[derive(Debug, Serialize, Deserialize)]
@@ -114,7 +121,7 @@ pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
 /// maps of every layer.
 pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<LoraAdapter> {
     let path = folder.join(CONFIG_FILE);
-    let text = std::fs::read(&path).with_context(|| {
+    let text = read_plain(&path, CONFIG_BYTES_MAX).with_context(|| {
         format!("{}: cannot be read; name a folder that PEFT has saved", path.display())
     })?;
     let config: LoraConfig = serde_json::from_slice(&text)
@@ -122,7 +129,7 @@ pub fn import(folder: &Path, base: &Gguf, base_sha256: &str) -> Result<LoraAdapt
     check(&config).with_context(|| path.display().to_string())?;
 
     let path = folder.join(WEIGHTS_FILE);
-    let content = std::fs::read(&path).with_context(|| {
+    let content = read_plain(&path, WEIGHTS_BYTES_MAX).with_context(|| {
         format!("{}: cannot be read; save the adapter as safetensors", path.display())
     })?;
     let adapter = pairs(&content, &config, base)

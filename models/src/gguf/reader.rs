@@ -2,6 +2,7 @@
 //! bytes that are left, and into the limits, before anything is allocated for it.
 
 use super::{DEFAULT_ALIGNMENT, GGML_F32, Gguf, GgufError, MAGIC, TensorInfo, Value, value_type};
+use crate::file::open_plain;
 use crate::limits::{
     GGUF_ALIGNMENT_MAX, GGUF_ARRAY_DEPTH_MAX, GGUF_DIMS_MAX, GGUF_HEADER_BYTES_MAX,
     GGUF_TENSORS_MAX, GGUF_VALUES_MAX,
@@ -81,7 +82,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub fn open(path: &'a Path) -> Result<Reader<'a>, GgufError> {
         let io = |error| GgufError::Io { path: path.to_owned(), error };
-        let file = File::open(path).map_err(io)?;
+        let file = open_plain(path).map_err(io)?;
         let file_bytes = file.metadata().map_err(io)?.len();
         let input = BufReader::new(file);
         Ok(Reader { path, input, position: 0, file_bytes, values_left: GGUF_VALUES_MAX })

@@ -96,8 +96,9 @@ impl Core {
     /// # Errors
     /// The file is damaged, or belongs to another base model.
     pub fn read(frame: &Frame, path: &Path) -> Result<Core> {
-        let bytes =
-            std::fs::read(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        let bytes_max = HEAD_BYTES + 4 * frame.numbers() + HASH_BYTES;
+        let bytes = file::read_plain(path, bytes_max as u64)
+            .with_context(|| format!("{}: cannot be read", path.display()))?;
         Core::from_bytes(frame, &bytes).with_context(|| {
             format!("{}: not usable; remove it to receive the whole again", path.display())
         })
