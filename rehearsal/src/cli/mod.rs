@@ -7,6 +7,7 @@ mod prompt_cache;
 mod texts;
 
 use crate::developer::history::History;
+use crate::developer::repository::sentence;
 use crate::report::adopt::{Adoption, Basis};
 use crate::report::chart;
 use crate::report::{ArmHeader, Conditions, RehearsalReport, Repo};
@@ -56,7 +57,7 @@ fn exit_code(arguments: &Arguments) -> ExitCode {
             ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
-            eprintln!("Error: {error:#}");
+            eprintln!("Error: {}", sentence(&error));
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,7 @@
 //! The real commits of a repository in the order they were made: what was there before, and which
 //! lines somebody added. The repository is only read. It may be bare or shallow.
 
-use crate::developer::language;
+use crate::developer::{language, repository};
 use crate::limits;
 use anyhow::{Context, Result, anyhow, bail};
 use git2::{Commit, Delta, DiffFindOptions, DiffOptions, Oid, Patch, Repository, Sort};
@@ -84,9 +84,7 @@ impl History {
     /// Opens a repository, or any folder inside one, and lists its commits that pass the filter,
     /// oldest first. Merges are left out, because nobody typed them.
     pub fn open(path: &Path, filter: &Filter) -> Result<History> {
-        let repository = Repository::discover(path).with_context(|| {
-            format!("{} is not inside a git repository: name a folder that is", path.display())
-        })?;
+        let repository = repository::open(path)?;
         let head = match &filter.head {
             Some(head) => Oid::from_str(head).and_then(|head| repository.find_commit(head)),
             None => repository.head().and_then(|head| head.peel_to_commit()),
@@ -98,10 +96,7 @@ impl History {
         let commits = select(&repository, head, filter)
             .with_context(|| format!("cannot read the history of {}", path.display()))?;
         if commits.is_empty() {
-            bail!(
-                "no commit of {} passes --author and --since (merge commits do not count)",
-                path.display()
-            );
+            bail!("{}: {}", path.display(), nothing_to_read(&repository, filter));
         }
         Ok(History { repository, commits, head })
     }
@@ -244,6 +239,17 @@ fn select(repository: &Repository, head: Oid, filter: &Filter) -> Result<Vec<Oid
         }
     }
     Ok(commits)
+}
+
+/// Says why no commit of a repository can be read.
+fn nothing_to_read(repository: &Repository, filter: &Filter) -> &'static str {
+    match (filter.author.is_some() || filter.since.is_some(), repository.is_shallow()) {
+        (true, _) => "no commit passes --author and --since (merge commits do not count)",
+        (false, true) => {
+            "its history is cut off (a shallow clone): `git fetch --unshallow` gets the rest of it"
+        }
+        (false, false) => "it has only merge commits, which nobody typed",
+    }
 }
 
 fn wrote(commit: &Commit, part: &str) -> bool {

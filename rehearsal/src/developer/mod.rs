@@ -17,6 +17,7 @@ pub mod history;
 pub mod language;
 pub mod pairs;
 pub mod plan;
+pub mod repository;
 pub mod written;
 
 use rand::Rng;

@@ -186,11 +186,25 @@ const FILE_MODES: [FileMode; 3] =
 /// What to do about a tree that is too large.
 const PASS: &str = ": pass --no-tree";
 
-/// Whether a path leads to a place inside the folder. Git refuses others, but a repository may be
-/// made by something else.
+/// The names by which git knows the folder of a bare repository, with and without what lies below.
+const BARE: &[(&str, bool)] =
+    &[("head", false), ("config", false), ("objects", true), ("refs", true)];
+
+/// Returns true if a path leads to a place inside the folder, and does not make the folder a
+/// repository. Git refuses some of these, but a repository may be made by something else.
 fn is_safe(path: &Path) -> bool {
-    let is_git = |name: &std::ffi::OsStr| name.eq_ignore_ascii_case(".git");
-    path.components().all(|part| matches!(part, Component::Normal(name) if !is_git(name)))
+    let mut parts = vec![];
+    for part in path.components() {
+        let Component::Normal(name) = part else { return false };
+        // Some systems take these for one name.
+        let name = name.to_string_lossy().to_lowercase();
+        parts.push(name.trim_end_matches(['.', ' ']).to_owned());
+    }
+    let is_git = |name: &String| name == ".git" || name == "git~1" || name.starts_with(".git:");
+    let is_bare = |first: &String| {
+        BARE.iter().any(|(name, below)| first == name && (*below || parts.len() == 1))
+    };
+    !parts.iter().any(is_git) && !parts.first().is_some_and(is_bare)
 }
 
 /// The name of the repository's folder, or of a bare repository without its ending.
@@ -350,6 +364,21 @@ mod tests {
         for path in ["../a", "a/../../b", "/etc/passwd", ".git/hooks/x", "a/.GIT/config"] {
             assert!(!is_safe(Path::new(path)), "{path}");
         }
+        for path in [".git./config", ".git /config", "GIT~1/config", ".git:x", "a/.git"] {
+            assert!(!is_safe(Path::new(path)), "{path}");
+        }
         assert!(is_safe(Path::new("a/.github/b.git")));
+    }
+
+    /// A folder with these names at its root is a bare repository to git, and its settings name
+    /// programs.
+    #[test]
+    fn no_commit_makes_the_folder_a_repository() {
+        for path in ["HEAD", "head", "config", "objects/ab/c", "objects", "refs/heads/main"] {
+            assert!(!is_safe(Path::new(path)), "{path}");
+        }
+        for path in ["config/routes.rb", "src/HEAD", "src/objects/a.rs", "lib/refs/b.rs"] {
+            assert!(is_safe(Path::new(path)), "{path}");
+        }
     }
 }
