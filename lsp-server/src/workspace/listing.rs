@@ -45,8 +45,11 @@ fn by_git(root: &Path, time: Duration) -> Option<Listing> {
         git.env_remove(name);
     }
     git.env("GIT_OPTIONAL_LOCKS", "0").arg("-C").arg(root);
-    // A repository's own settings must not start a program.
-    git.args(["-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others"]);
+    // A repository's own settings must not start a program, nor make git fetch what it lacks.
+    git.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "").env("GIT_TERMINAL_PROMPT", "0");
+    git.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]);
+    git.args(["-c", "safe.bareRepository=explicit"]);
+    git.args(["ls-files", "-z", "--cached", "--others"]);
     git.arg("--exclude-standard").stdin(Stdio::null()).stderr(Stdio::null());
     process::hide_window(&mut git);
     let mut child = git.stdout(Stdio::piped()).spawn().ok()?;
