@@ -125,11 +125,6 @@ pub struct Completion {
     pub shown_from: usize,
     pub timing: Timing,
     pub decision: Decision,
-    /// Set if the text was copied from where it was written before. Its tokens are then not those
-    /// that the model chose, and their log-probs say how likely the model found them. A text that
-    /// was offered before the model had read the prompt has no tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copied: Option<Copied>,
     #[serde(default, skip_serializing_if = "Typed::is_nothing")]
     pub typed: Typed,
     /// The experts that `prompt[adapter_from..]` and the generated tokens went through. `None` if
@@ -143,29 +138,6 @@ impl Completion {
     pub fn base_prompt(&self) -> &[u32] {
         self.prompt.get(..self.adapter_from).unwrap_or_default()
     }
-}
-
-/// Where a copied text stands, and how well that place fits.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Copied {
-    pub source: CopySource,
-    /// Bytes before the cursor that stand there too, blanks not counted.
-    pub matched: u32,
-    /// Of the places that match as far, the share that goes on with this text.
-    pub agreement: f32,
-    /// The number of these places.
-    pub places: u32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CopySource {
-    /// The document itself.
-    OwnFile,
-    /// What the user typed lately.
-    Typed,
-    /// Another file of the workspace.
-    Repository,
 }
 
 /// What the user typed in a document since the completion that was recorded there before.

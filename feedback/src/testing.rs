@@ -36,7 +36,6 @@ pub fn completion(id: &str) -> Completion {
         shown_from: 0,
         timing: Timing::default(),
         decision: Decision::default(),
-        copied: None,
         typed: Typed::default(),
         experts: None,
     }

@@ -97,7 +97,6 @@ pub fn generate(
         min_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
-        draft: None,
     };
     engine.generate(&request, &AtomicBool::default()).expect("llama.cpp answers")
 }

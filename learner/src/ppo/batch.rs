@@ -3,10 +3,6 @@
 //! An episode is dropped and counted if it has no label, was served too many versions ago
 //! or by another base model, or showed nothing. All of this happens in normal use.
 //!
-//! An offer that was copied is no sample of the policy, so its verdict is none for PPO. The
-//! demonstration loss learns from it as from what the user typed: the text that was accepted as a
-//! whole and still stands, or the text that was typed instead.
-//!
 //! A record that a correct daemon never writes is an error ([`BatchError::InvalidRecord`]).
 
 use crate::limits::{PROMPT_TOKENS_MAX, TAIL_TOKENS_MAX};
@@ -76,8 +72,6 @@ pub struct Dropped {
     pub other_base: usize,
     /// Nothing was shown.
     pub empty: usize,
-    /// The offer was copied, and the policy did not choose its tokens.
-    pub copied: usize,
     /// The keys and values of the prompt did not fit into memory beside those of the others.
     pub memory: usize,
 }
@@ -85,7 +79,7 @@ pub struct Dropped {
 impl Dropped {
     pub fn total(&self) -> usize {
         let of_policy = self.unlabelled + self.stale + self.empty;
-        of_policy + self.other_base + self.copied + self.memory
+        of_policy + self.other_base + self.memory
     }
 
     fn count(&mut self, why: &DropReason) {
@@ -93,7 +87,6 @@ impl Dropped {
             DropReason::Unlabelled => self.unlabelled += 1,
             DropReason::Stale => self.stale += 1,
             DropReason::Empty => self.empty += 1,
-            DropReason::Copied => self.copied += 1,
         }
     }
 }
@@ -113,8 +106,8 @@ pub struct Batch {
 pub enum BatchError {
     #[error(
         "no episode to learn from: of {episodes}, {} unlabelled, {} stale, {} of another base, \
-         {} empty, {} copied",
-        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty, dropped.copied
+         {} empty",
+        dropped.unlabelled, dropped.stale, dropped.other_base, dropped.empty
     )]
     Nothing { episodes: usize, dropped: Dropped },
     #[error("episode {seq}: {what}; drop it from the batch")]
@@ -223,8 +216,6 @@ impl BatchBuilder<'_> {
         // An accepted text needs no demonstration next to it.
         let is_accepted = reward.is_some_and(|reward| reward >= self.inputs.hyper.baseline);
         let typed = typed_instead(episode, self.inputs).filter(|_| !is_accepted);
-        let copied = kept_copy(episode, reward, self.inputs);
-        let typed = typed.or(copied.as_deref());
         if let Err(why) = &judged
             && typed.is_none()
         {
@@ -313,7 +304,6 @@ enum DropReason {
     Unlabelled,
     Stale,
     Empty,
-    Copied,
 }
 
 /// The tokens that the verdict is about, and the verdict.
@@ -323,9 +313,6 @@ fn judged(
     inputs: &BatchInputs,
 ) -> Result<(Vec<u32>, Verdict), DropReason> {
     let completion = &episode.completion;
-    if completion.copied.is_some() {
-        return Err(DropReason::Copied);
-    }
     let reward = reward.ok_or(DropReason::Unlabelled)?;
     // After a rollback an episode may come from a version that is newer than the parent.
     // The distance counts in both directions.
@@ -481,18 +468,6 @@ fn typed_instead<'a>(episode: &'a Episode, inputs: &BatchInputs) -> Option<&'a [
         .as_deref()
         .filter(|ids| has_demonstration_loss(inputs) && !ids.is_empty())?;
     ids.iter().all(|id| (*id as usize) < inputs.vocab.len()).then_some(ids)
-}
-
-/// The tokens of a copied text that the user accepted as a whole and kept. They are learned as if
-/// the user had typed them.
-fn kept_copy(episode: &Episode, reward: Option<f32>, inputs: &BatchInputs) -> Option<Vec<u32>> {
-    let completion = &episode.completion;
-    let is_kept = reward.is_some_and(|reward| reward >= FULLY_ACCEPTED_REWARD);
-    let is_learned = completion.copied.is_some() && is_kept && has_demonstration_loss(inputs);
-    let count = judged_tokens(completion, inputs.vocab);
-    let tokens =
-        completion.tokens.get(..count).filter(|tokens| is_learned && !tokens.is_empty())?;
-    Some(tokens.iter().map(|token| token.id).collect())
 }
 
 /// The number of tokens, counted from the first, that the user's verdict is about: those

@@ -2,7 +2,7 @@
 
 use crate::common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, write_gguf};
 use feedback::episode::Episode;
-use feedback::event::{Copied, CopySource, Outcome, Sampling, StopReason, TokenRecord};
+use feedback::event::{Outcome, Sampling, StopReason, TokenRecord};
 use feedback::experts::{ChosenExperts, ExpertLayout};
 use feedback::job::Hyper;
 use learner::ppo::batch::{Batch, BatchError, BatchInputs, Dropped, Sample, offers_left};
@@ -66,8 +66,7 @@ fn what_cannot_be_learned_from_is_dropped_and_counted() {
     let batch = batch(&episodes);
     let seqs: Vec<u64> = batch.samples.iter().map(|sample| sample.seq).collect();
     assert_eq!(seqs, [0, 6], "version 1 is four versions away, which is the limit");
-    let expected =
-        Dropped { unlabelled: 2, stale: 2, other_base: 1, empty: 2, copied: 0, memory: 0 };
+    let expected = Dropped { unlabelled: 2, stale: 2, other_base: 1, empty: 2, memory: 0 };
     assert_eq!(batch.dropped, expected);
     assert_eq!(batch.dropped.total(), 7);
 }
@@ -270,42 +269,6 @@ fn what_was_typed_instead_of_a_rejected_offer_is_a_demonstration() {
     rejected.completion.healing = "a".into();
     let unhealed = try_batch(&[rejected], &wanted).unwrap();
     assert_eq!(unhealed.samples.len(), 1);
-}
-
-/// PPO weighs what the policy did, and the policy did not choose a copied text. That the user
-/// wrote it, or wrote something else, holds all the same.
-#[test]
-fn a_copied_offer_is_imitated_and_never_judged() {
-    let (source, matched) = (CopySource::Repository, 60);
-    let copy = |outcome| {
-        let mut episode = accepted(0, &[0, 1, NEWLINE]);
-        episode.completion.shown = "ab".into();
-        episode.completion.stop = StopReason::Newline;
-        episode.completion.copied = Some(Copied { source, matched, agreement: 1.0, places: 1 });
-        episode.outcome.as_mut().unwrap().0 = outcome;
-        episode
-    };
-    let tokens = |batch: &Batch| -> Vec<u32> {
-        assert_eq!((batch.judged().count(), batch.samples.len()), (0, 1));
-        assert!(batch.samples[0].in_demonstration_loss);
-        batch.samples[0].targets.iter().map(|target| target.token).collect()
-    };
-    assert_eq!(tokens(&batch(&[copy(Outcome::Accepted)])), [0, 1, NEWLINE], "it was kept");
-    let mut rejected = copy(Outcome::RejectedEsc);
-    rejected.replacement = Some(vec![4, 5]);
-    assert_eq!(tokens(&batch(&[rejected])), [4, 5], "typed instead");
-    let dropped = |episode: Episode, hyper: &Hyper| {
-        let Err(BatchError::Nothing { dropped, .. }) = try_batch(&[episode], hyper) else {
-            panic!("nothing is left to learn from")
-        };
-        dropped.copied
-    };
-    assert_eq!(dropped(copy(Outcome::RejectedEsc), &Hyper::default()), 1, "nothing was written");
-    let ppo = Hyper { demonstration_coefficient: 0.0, ..Hyper::default() };
-    assert_eq!(dropped(copy(Outcome::Accepted), &ppo), 1, "PPO alone learns nothing from it");
-    let mut early = copy(Outcome::Accepted);
-    early.completion.tokens.clear();
-    assert_eq!(dropped(early, &Hyper::default()), 1, "it has no tokens");
 }
 
 /// The vocabulary of Qwen has a token for `)` with one line break, and another with two. Which

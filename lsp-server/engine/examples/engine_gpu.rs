@@ -98,7 +98,6 @@ fn answer(
         min_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
-        draft: None,
     };
     let generated = engine.generate(&request, &AtomicBool::default());
     let generated = generated.map_err(|error| anyhow!("{error}"))?;

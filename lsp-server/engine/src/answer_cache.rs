@@ -105,7 +105,6 @@ mod tests {
             min_probability: 0.02,
             alternatives: 0,
             context_wait: Duration::MAX,
-            draft: None,
         }
     }
 

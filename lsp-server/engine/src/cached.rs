@@ -126,9 +126,7 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
         let started = Instant::now();
         let (prompt, adapter_from) = self.engine.prompt_tokens(&request.prompt);
         let key = Key::of_answer(request, &prompt, adapter_from);
-        let is_scored = request.draft.as_ref().is_some_and(|draft| draft.is_scored);
-        let known = key.as_ref().filter(|_| !is_scored);
-        if let Some(answer) = known.and_then(|key| self.answers.get::<Answer>(key)) {
+        if let Some(answer) = key.as_ref().and_then(|key| self.answers.get::<Answer>(key)) {
             return Ok(Generated {
                 prompt_reused: prompt.len() as u32,
                 prompt_evaluated: 0,
@@ -136,7 +134,6 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
                 prompt,
                 adapter_from,
                 without_context: false,
-                draft: None,
                 answers: vec![answer],
             });
         }
@@ -261,7 +258,6 @@ mod tests {
                 prompt_evaluated: 0,
                 prompt_time: Duration::ZERO,
                 without_context: false,
-                draft: None,
                 answers: vec![answer],
             })
         }
@@ -351,7 +347,6 @@ mod tests {
             min_probability: 0.02,
             alternatives: 0,
             context_wait: Duration::MAX,
-            draft: None,
         }
     }
 

@@ -56,24 +56,6 @@ pub struct Request {
     /// The time that the prompt's other code may take. If computing it takes longer, the answer is
     /// made without it, and the whole prompt is computed in advance for later requests.
     pub context_wait: Duration,
-    pub draft: Option<Draft>,
-}
-
-/// A text that may follow the prompt, and that the model did not write. It makes decoding faster
-/// where the model agrees with it, and never changes what the model says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Draft {
-    /// It begins at the cursor, without the text that healing cut.
-    pub text: String,
-    /// Whether the text is wanted as an answer of its own too ([`Generated::draft`]).
-    pub is_scored: bool,
-    /// Whether the text will be offered whatever the model says. If the model would have said
-    /// something else, it need not say it.
-    pub is_certain: bool,
-    /// The time that computing the prompt may take. If it takes longer, the request is answered at
-    /// once and without the model, because the text can be offered as it is. The prompt is then
-    /// computed in advance for later requests.
-    pub wait: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -88,12 +70,8 @@ pub struct Generated {
     /// Whether the prompt's other code was left out, because it would have taken too long.
     pub without_context: bool,
     /// The first answer is the same as without alternatives. The others follow, each with another
-    /// text. There is none if the draft is offered without them ([`Draft::is_certain`],
-    /// [`Draft::wait`]).
+    /// text.
     pub answers: Vec<Answer>,
-    /// The request's draft as an answer of one line, with how likely the model finds its tokens.
-    /// `None` if it was not to be scored, or cannot be.
-    pub draft: Option<Answer>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 //! adapter act from the current line on, heals tokens, and records exactly what the sampler did.
 
 mod decode;
-mod draft;
 mod experts;
 mod handed;
 mod layout;
@@ -22,7 +21,6 @@ use super::{
 use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
 use decode::{AnswerMemory, Decoding};
-use draft::{Rows, without_model};
 use experts::AnswerExperts;
 use feedback::event::AdapterVersion;
 use feedback::experts::ExpertLayout;
@@ -56,6 +54,13 @@ const SCORED_TAIL: usize = 256;
 /// The share of a GPU's memory that was free behind the loaded model. If less of it is left, other
 /// processes have taken the rest, and an idle model makes room for them.
 const FREE_SHARE_MIN: f64 = 0.5;
+
+/// A place in the KV: behind the first `cells` cells of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct LogitsPlace {
+    sequence: usize,
+    cells: usize,
+}
 
 /// The size of the KV cache, which holds this longest prompt once for each sequence.
 fn cells(prompt_tokens: usize) -> usize {
@@ -151,8 +156,8 @@ pub struct LlamaEngine {
     answer_experts: AnswerExperts,
     clock: u64,
     speed: PromptSpeed,
-    /// The places after which the context has logits.
-    rows: Option<Rows>,
+    /// The place after which the context has logits.
+    logits_after: Option<LogitsPlace>,
     passes: u64,
     info: EngineInfo,
     tokenizer: Tokenizer,
@@ -200,7 +205,7 @@ impl LlamaEngine {
             answer_experts: AnswerExperts::default(),
             clock: 0,
             speed: config.speed.clone(),
-            rows: None,
+            logits_after: None,
             passes: 0,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
@@ -223,32 +228,29 @@ impl LlamaEngine {
     }
 
     /// Makes a sequence's KV begin with `cells` and decodes what is missing, so that there are
-    /// logits after the last of them. What is decoded goes on with `ahead`, which has logits after
-    /// each of its cells. Returns (reused, evaluated), of `cells` alone.
+    /// logits after the last of them. Returns (reused, evaluated).
     fn reach(
         &mut self,
         sequence: usize,
         cells: &[Cell],
-        ahead: &[Cell],
         deadline: Option<Instant>,
         abort: &AtomicBool,
     ) -> Result<(u32, u32), EngineError> {
-        let wanted = [cells, ahead].concat();
-        if self.has_row(sequence, &wanted) && self.row(sequence, cells.len()).is_some() {
+        if self.has_logits(sequence, cells) {
             return Ok((cells.len() as u32, 0));
         }
         let reused = common_prefix(&self.sequences[sequence].cells, cells).min(cells.len() - 1);
-        self.complete(sequence, &wanted, (reused, cells.len() - 1), deadline, abort)?;
+        self.complete(sequence, cells, reused, deadline, abort)?;
         Ok((reused as u32, (cells.len() - reused) as u32))
     }
 
     /// Makes a sequence's KV equal `cells`, of which it has the first `kept` already. There are
-    /// logits after the cell `first_row` and all cells behind it.
+    /// logits after the last cell.
     fn complete(
         &mut self,
         sequence: usize,
         cells: &[Cell],
-        (kept, first_row): (usize, usize),
+        kept: usize,
         deadline: Option<Instant>,
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
@@ -260,16 +262,23 @@ impl LlamaEngine {
             }
             let adapter = cells[position].1;
             let run = cells[position..].iter().take_while(|cell| cell.1 == adapter).count();
-            let mut end = position + run.min(self.prompt_chunk);
-            if (first_row + 1..cells.len()).contains(&end) && position < first_row {
-                // All rows must come from one batch.
-                end = first_row;
-            }
-            let first_row = first_row.saturating_sub(position).min(end - position - 1);
-            self.decode(sequence, &cells[position..end], first_row, abort)?;
+            let end = position + run.min(self.prompt_chunk);
+            self.decode(sequence, &cells[position..end], abort)?;
             position = end;
         }
         Ok(())
+    }
+
+    /// Returns the logits after the first `cells` cells of a sequence, if the context has them.
+    fn logits(&self, sequence: usize, cells: usize) -> Option<&[f32]> {
+        let is_there = self.logits_after == Some(LogitsPlace { sequence, cells });
+        is_there.then(|| self.context.logits_at(1)).flatten()
+    }
+
+    /// Returns true if the context has the logits after exactly these cells.
+    fn has_logits(&self, sequence: usize, cells: &[Cell]) -> bool {
+        let held = &self.sequences[sequence].cells;
+        held.starts_with(cells) && self.logits(sequence, cells.len()).is_some()
     }
 
     /// Scores a text under one adapter. The scoring sequence holds the prompt up to
@@ -287,7 +296,7 @@ impl LlamaEngine {
         if !self.context.activate(adapter) {
             return Err(EngineError::NotLoaded(adapter));
         }
-        self.rows = None;
+        self.logits_after = None;
         let decoded = self.context.decode(&fed, from, SCORING, prompt.len() - from - 1, abort);
         let row = |index| self.context.logits_at(text.rows() - index);
         let is_finite = |logits: &[f32]| logits.iter().all(|logit| logit.is_finite());
@@ -309,13 +318,11 @@ impl LlamaEngine {
         }
     }
 
-    /// Appends cells of one adapter to a sequence, and keeps the logits after `first_row` and the
-    /// cells behind it.
+    /// Appends cells of one adapter to a sequence, and keeps the logits after the last one.
     fn decode(
         &mut self,
         sequence: usize,
         cells: &[Cell],
-        first_row: usize,
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
         let adapter = cells[0].1;
@@ -324,10 +331,11 @@ impl LlamaEngine {
         }
         let position = self.sequences[sequence].cells.len();
         let tokens: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
-        self.rows = None;
+        let last = tokens.len() - 1;
+        self.logits_after = None;
         self.passes += 1;
-        self.context.read_experts(tokens.len(), first_row);
-        let decoded = self.context.decode(&tokens, position, sequence, first_row, abort);
+        self.context.read_experts(tokens.len(), last);
+        let decoded = self.context.decode(&tokens, position, sequence, last, abort);
         let experts = self.context.experts_read();
         // After an abort the finished micro-batches are in the KV: keep them.
         let kept = match decoded {
@@ -339,8 +347,7 @@ impl LlamaEngine {
         self.sequences[sequence].experts.extend_from_slice(experts);
         match decoded {
             Ok(()) => {
-                let (first, last) = (position + first_row + 1, position + kept);
-                self.rows = Some(Rows { sequence, first, last });
+                self.logits_after = Some(LogitsPlace { sequence, cells: position + kept });
                 Ok(())
             }
             Err(DecodeError::Aborted) => {
@@ -368,7 +375,7 @@ impl LlamaEngine {
         }
         let sequence = self.use_sequence(layout);
         let started = Instant::now();
-        let (_, evaluated) = self.reach(sequence, &layout.cells, &[], None, abort)?;
+        let (_, evaluated) = self.reach(sequence, &layout.cells, None, abort)?;
         self.speed.note(evaluated, started.elapsed());
         Ok(())
     }
@@ -404,30 +411,17 @@ impl Engine for LlamaEngine {
         let short = self.shorter(request, &whole);
         let without_context = short.is_some();
         let layout = short.unwrap_or(whole);
-        if self.takes_too_long(request, &layout.cells) {
-            return Ok(without_model(layout.prompt, layout.adapter_from, without_context));
-        }
         let sequence = self.use_sequence(&layout);
         let Layout { prompt, adapter_from, cells, .. } = layout;
-        let draft = &self.draft_tokens(request);
-        let decoding =
-            Decoding { request, prompt: &cells, adapter_from, sequence, deadline, abort, draft };
-        let is_known = !decoding.draft.is_scored() && self.repeats(request, &cells);
-        let (prompt_reused, prompt_evaluated) = if is_known {
+        let decoding = Decoding { request, prompt: &cells, adapter_from, sequence, deadline, abort };
+        let (prompt_reused, prompt_evaluated) = if self.repeats(request, &cells) {
             (cells.len() as u32, 0)
         } else {
-            let ahead = decoding.draft.behind(&[], request.adapter);
-            self.reach(sequence, &cells, &ahead, Some(deadline), abort)?
+            self.reach(sequence, &cells, Some(deadline), abort)?
         };
         let prompt_time = started.elapsed();
         self.speed.note(prompt_evaluated, prompt_time);
-        let prompt_cells = (cells.as_slice(), adapter_from);
-        let draft = self.scored_draft(request, prompt_cells, sequence, decoding.draft);
-        let is_certain = request.draft.as_ref().is_some_and(|draft| draft.is_certain);
-        let answers = match &draft {
-            Some((_, false)) if is_certain => vec![],
-            _ => self.answers(&decoding)?,
-        };
+        let answers = self.answers(&decoding)?;
         Ok(Generated {
             prompt,
             adapter_from,
@@ -436,7 +430,6 @@ impl Engine for LlamaEngine {
             prompt_time,
             without_context,
             answers,
-            draft: draft.map(|(answer, _)| answer),
         })
     }
 
@@ -475,7 +468,7 @@ impl Engine for LlamaEngine {
         let cells = base_cells(&prompt[..from]);
         self.lend(&cells);
         let held = common_prefix(&self.sequences[SCORING].cells, &cells);
-        self.complete(SCORING, &cells, (held, cells.len()), None, abort)?;
+        self.complete(SCORING, &cells, held, None, abort)?;
         let text = LineEndVariants::new(&request.tokens, &self.vocab);
         let adapters = request.adapters.iter();
         adapters

@@ -11,9 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// ln π of each byte of an answer, and of a draft.
-const ANSWERED: f32 = -0.1;
-const DRAFTED: f32 = -0.2;
+/// ln π of each byte of an answer.
+const LOGPROB: f32 = -0.1;
 
 /// Answers every prompt with the same texts; each byte is one token.
 pub struct ScriptedEngine {
@@ -39,13 +38,7 @@ impl Engine for ScriptedEngine {
         request: &Request,
         abort: &AtomicBool,
     ) -> Result<Generated, EngineError> {
-        let draft = request.draft.as_ref();
-        let takes = if draft.is_some_and(|draft| draft.wait < self.takes) {
-            Duration::ZERO
-        } else {
-            self.takes
-        };
-        for _ in 0..takes.as_millis() {
+        for _ in 0..self.takes.as_millis() {
             std::thread::sleep(Duration::from_millis(1));
             if abort.load(Ordering::Relaxed) {
                 return Err(EngineError::Aborted);
@@ -53,11 +46,11 @@ impl Engine for ScriptedEngine {
         }
         let learned = self.learned.filter(|_| request.adapter > 0);
         let answers = learned.unwrap_or(self.answers);
-        let answer = |text: &str, logprob: f32| {
-            let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob };
+        let answer = |text: &&str| {
+            let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob: LOGPROB };
             let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
             let tokens = text.iter().map(token).collect();
-            let visible_logprobs = vec![logprob; text.len()];
+            let visible_logprobs = vec![LOGPROB; text.len()];
             let healed = request.prompt.healing.len();
             Answer {
                 tokens,
@@ -71,9 +64,7 @@ impl Engine for ScriptedEngine {
                 experts: None,
             }
         };
-        let scored = draft.filter(|draft| draft.is_scored && takes == self.takes);
-        let is_enough = draft.is_some_and(|draft| draft.is_certain && draft.text != answers[0]);
-        let wanted = if is_enough { 0 } else { 1 + request.alternatives };
+        let wanted = 1 + request.alternatives;
         Ok(Generated {
             prompt: vec![0],
             adapter_from: 0,
@@ -81,8 +72,7 @@ impl Engine for ScriptedEngine {
             prompt_evaluated: 1,
             prompt_time: Duration::ZERO,
             without_context: false,
-            answers: answers.iter().take(wanted).map(|text| answer(text, ANSWERED)).collect(),
-            draft: scored.map(|draft| answer(&draft.text, DRAFTED)),
+            answers: answers.iter().take(wanted).map(answer).collect(),
         })
     }
 

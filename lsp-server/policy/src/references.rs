@@ -142,7 +142,6 @@ mod tests {
             shown_from: 2,
             timing: Default::default(),
             decision: Decision::default(),
-            copied: None,
             typed: Typed::default(),
             experts: None,
         }))

@@ -79,8 +79,9 @@ mod tests {
         save(&own, folder.path()).unwrap();
         assert_eq!(load(folder.path()), own);
         let text = std::fs::read_to_string(&path).unwrap();
+        let version = |version: u32| format!("\"features_version\": {version}");
         for (damaged, part) in [
-            (text.replace("\"features_version\": 1", "\"features_version\": 9"), "another version"),
+            (text.replace(&version(FEATURES_VERSION), &version(9)), "another version"),
             (text.replace("0.1", "0.0"), "damaged"),
             (text[..text.len() / 2].to_owned(), "damaged"),
         ] {

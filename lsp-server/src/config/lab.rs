@@ -52,10 +52,6 @@ pub struct LabConfig {
     /// Whether prompts show the code that llama.vim would show, so that Hone can be measured
     /// against its rules: 256 lines before the cursor, 64 behind it, and a ring of 16 chunks.
     pub chunk_ring: bool,
-    /// Whether a line that was written before is offered wherever there is one
-    /// (`completion.memory`), whatever the model says, so that verdicts on such lines can be
-    /// collected.
-    pub always_copy: bool,
     /// The hyperparameters of an update.
     pub ppo: Hyper,
 }
@@ -75,7 +71,6 @@ impl Default for LabConfig {
             next_edit_score: NextEditScore::default(),
             index_folders: false,
             chunk_ring: false,
-            always_copy: false,
             ppo: Hyper::default(),
         }
     }

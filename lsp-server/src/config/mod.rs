@@ -127,9 +127,6 @@ pub struct CompletionConfig {
     /// a quarter is what you changed lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: Option<usize>,
-    /// Whether an offer may also be a line of the file, of your latest typing or of the open
-    /// folder that went on there in the same way, where it is worth more than the model's own.
-    pub memory: bool,
     /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
     /// you press the key for it) or `on` (as you edit).
     pub next_edit: NextEdit,
@@ -153,7 +150,6 @@ impl Default for CompletionConfig {
             budget_ms: 10_000,
             min_probability: 0.02,
             context_chars: None,
-            memory: false,
             next_edit: NextEdit::default(),
             next_edit_for: BTreeMap::new(),
         }
@@ -275,7 +271,7 @@ impl Config {
 
     /// Whether the folders that editors have open are indexed.
     pub fn indexes_folders(&self) -> bool {
-        self.lab.index_folders || self.completion.memory
+        self.lab.index_folders
     }
 
     /// The settings of a file.

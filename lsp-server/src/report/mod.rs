@@ -33,8 +33,6 @@ pub struct Report {
     pub from: Option<Date>,
     pub to: Option<Date>,
     pub all: Figures,
-    /// The offers that were copied and not written by the model. They are in the other figures too.
-    pub copied: Figures,
     /// The offers that do nothing but close brackets, which many editors do by themselves. They are
     /// in the other figures too.
     pub closing: Figures,
@@ -281,7 +279,6 @@ fn outcome_index(offer: &OfferSummary) -> usize {
 pub struct ReportBuilder {
     zone: TimeZone,
     all: Tally,
-    copied: Tally,
     closing: Tally,
     /// By model and adapter.
     versions: BTreeMap<(String, AdapterVersion), Tally>,
@@ -295,7 +292,6 @@ impl ReportBuilder {
         ReportBuilder {
             zone,
             all: Tally::default(),
-            copied: Tally::default(),
             closing: Tally::default(),
             versions: BTreeMap::new(),
             days: BTreeMap::new(),
@@ -311,9 +307,6 @@ impl ReportBuilder {
         let at = Timestamp::from_millisecond(history.first().at_ms.try_into().unwrap_or(i64::MAX));
         let date = at.unwrap_or(Timestamp::MAX).to_zoned(self.zone.clone()).date();
         self.all.add(&offer);
-        if completion.copied.is_some() {
-            self.copied.add(&offer);
-        }
         if only_closes(&completion.shown) {
             self.closing.add(&offer);
         }
@@ -345,7 +338,6 @@ impl ReportBuilder {
             from: days.first().map(|day| day.date),
             to: days.last().map(|day| day.date),
             all: self.all.figures(),
-            copied: self.copied.figures(),
             closing: self.closing.figures(),
             versions: self.versions.into_iter().map(version).collect(),
             days,
@@ -361,7 +353,7 @@ pub mod tests {
     use super::*;
     use crate::report::offers::Offers;
     use crate::testing::fixtures::completion;
-    use feedback::event::{Copied, CopySource, Event, EventKind, Evidence};
+    use feedback::event::{Event, EventKind, Evidence};
 
     const DAY_MS: u64 = 86_400_000;
 
@@ -392,9 +384,6 @@ pub mod tests {
             } else if number % 20 == 3 {
                 made.shown = "  });".into();
             }
-            let (source, matched) = (CopySource::OwnFile, 60);
-            made.copied =
-                (number % 10 == 1).then_some(Copied { source, matched, agreement: 1.0, places: 1 });
             append(at_ms, EventKind::Completion(made));
             let outcome = match number * 61 % 97 {
                 roll if roll < 24 + 6 * (number / 210) => Outcome::Accepted,
@@ -437,7 +426,6 @@ pub mod tests {
         let report = report();
         let all = &report.all;
         assert_eq!((all.requested, all.shown), (840, 746));
-        assert_eq!(report.copied.requested, 84, "one of ten is a copy");
         assert_eq!(report.closing.shown, 37, "some only close brackets");
         let counted = |kind| {
             let of_kind = report.outcomes.iter().filter(|count| count.kind == kind);

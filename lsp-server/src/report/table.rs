@@ -26,9 +26,6 @@ pub fn table(report: &Report) -> String {
     if report.versions.len() > 1 {
         table.add_row(row("all", &report.all));
     }
-    if report.copied.requested > 0 {
-        table.add_row(row("of these copied", &report.copied));
-    }
     if report.closing.requested > 0 {
         table.add_row(row("of these only brackets", &report.closing));
     }
@@ -92,7 +89,6 @@ mod tests {
         let text = table(&crate::report::tests::report());
         assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
         assert!(text.contains("base") && text.contains("│ v3") && text.contains(" % ("), "{text}");
-        assert!(text.contains("│ of these copied"), "{text}");
         assert!(text.contains("│ of these only brackets"), "{text}");
         assert!(text.contains("no offer") && !text.contains("secret"), "{text}");
     }

@@ -6,7 +6,6 @@
 
 mod ahead;
 mod completed;
-mod copies;
 mod documents;
 mod gate;
 mod imports;
@@ -14,7 +13,6 @@ mod next_edit;
 pub mod notebooks;
 mod other_code;
 mod prompt_names;
-mod proposals;
 pub mod request;
 mod response;
 mod selected;
@@ -90,8 +88,6 @@ struct State {
     forgets: u64,
     /// Offers that were on screen when they were forgotten.
     forgotten: HashSet<OfferId>,
-    /// The last offer that was copied.
-    copied: Option<OfferId>,
 }
 
 /// A request that is being computed, and the document that it is about.
@@ -189,7 +185,6 @@ impl Session {
             current: None,
             forgets: 0,
             forgotten: HashSet::new(),
-            copied: None,
         };
         let (search, roots) = (next_edit::Search::default(), Mutex::default());
         let folders = Mutex::default();
@@ -447,15 +442,12 @@ impl Session {
 
     /// Forgets the code that prompts quote, the recent edits and all documents that are not open,
     /// and the edits that next edits are found by.
-    /// What is on screen stays, and can be accepted. A copy is not offered again: it may be of what
-    /// is to be forgotten.
+    /// What is on screen stays, and can be accepted.
     pub fn forget(&self) {
         let mut state = self.state.lock();
         state.next_edits.forget();
         state.prompts = PromptBuilder::default();
         state.suppressed = None;
-        let copied = state.copied.take();
-        state.forgotten.extend(copied);
         state.forgets += 1;
         drop(state);
         // The finder comes last, because a search that is under way tells it of the queued edits.

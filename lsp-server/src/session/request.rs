@@ -7,7 +7,6 @@ use super::{
 use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
-use crate::session::copies::Candidate;
 use crate::session::gate::ask_gate;
 use crate::session::other_code::Quotable;
 use crate::session::suppressed::Remainder;
@@ -21,17 +20,13 @@ use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
 use feedback::event::{AdapterVersion, ArmRecord, Completion, Sampling, StopReason};
 use policy::gate::Recent;
-use policy::gate::features::{Recalled, Surroundings};
+use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// P(accepted) from which on a copy that the model has not seen is shown in place of all that the
-/// model may say.
-const CERTAIN: f32 = 0.5;
 
 /// Offers beside the first, if the user invokes the request.
 pub const ALTERNATIVES: usize = 2;
@@ -165,7 +160,6 @@ impl CursorContext {
         text: &'a str,
         logprobs: &'a [f32],
         stop: StopReason,
-        recalled: Option<Recalled>,
         recent: Recent,
     ) -> Surroundings<'a> {
         Surroundings {
@@ -178,7 +172,6 @@ impl CursorContext {
             idle_ms: self.idle_ms,
             rejects_here: self.rejects_here,
             recent,
-            recalled,
         }
     }
 
@@ -225,7 +218,6 @@ impl CursorContext {
                 Trigger::Automatic => CONTEXT_WAIT,
                 Trigger::Invoked => CONTEXT_WAIT_INVOKED,
             },
-            draft: None,
         }
     }
 }
@@ -244,7 +236,6 @@ pub struct PendingRequest {
     /// Uniform in [0, 1): what the gate decides by.
     pub draw: f64,
     pub window: Window,
-    pub copy: Option<Candidate>,
     pub request: Request,
 }
 
@@ -284,13 +275,11 @@ impl Session {
         selected: Option<Selected>,
     ) -> Result<Start, SessionError> {
         let config = self.services.settings.current();
-        let has_entry = selected.is_some();
         let place = match self.arrive(uri, position, trigger, selected, &config)? {
             Ok(place) => place,
             Err(answer) => return Ok(Start::Answered(answer)),
         };
-        let copy = if has_entry { None } else { self.recall(uri, position, &config) };
-        let choice = match self.choose(&place, trigger, copy, &config) {
+        let choice = match self.choose(&place, trigger, &config) {
             Ok(choice) => choice,
             Err(answer) => return Ok(Start::Answered(answer)),
         };
@@ -344,7 +333,6 @@ impl Session {
         &self,
         place: &Place,
         trigger: Trigger,
-        copy: Option<Candidate>,
         config: &Current,
     ) -> Result<Choice, Completed> {
         let state = &mut *self.state.lock();
@@ -352,13 +340,12 @@ impl Session {
         let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
         let draw = draws.random();
         if trigger == Trigger::Automatic
-            && copy.is_none()
             && let Some(reason) = self.still_suppressed(state, &place.context, adapter, draw)
         {
             self.supersede(state);
             return Err(Completed::nothing(reason));
         }
-        Ok(Choice { trigger, adapter, arm, draw, copy })
+        Ok(Choice { trigger, adapter, arm, draw })
     }
 
     /// Why an answer was suppressed whose rest is known here and is not worth showing either.
@@ -386,18 +373,9 @@ impl Session {
     ) -> bool {
         let settings = self.services.settings.current();
         let is_likely = rest.probability() >= settings.completion.min_probability;
-        let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, None, recent);
+        let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
         let gate = ask_gate(&self.services, &context.language, seen);
         is_likely && draw < f64::from(gate.propensity)
-    }
-
-    /// Whether a copy is offered whatever the model says.
-    fn is_certain(&self, copy: &Candidate, context: &CursorContext) -> bool {
-        let Some((line, recalled)) = copy.unseen() else { return false };
-        let seen =
-            |recent| context.surroundings(line, &[], StopReason::Newline, Some(recalled), recent);
-        let gate = ask_gate(&self.services, &context.language, seen);
-        self.services.settings.current().lab.always_copy || gate.probability > CERTAIN
     }
 
     /// Lays out the prompt, and makes this request the session's current one.
@@ -434,14 +412,8 @@ impl Session {
         }
         let prompt = prompt.ok_or_else(not_open)?;
         let mut request = context.request(prompt, choice.adapter, stop_rule, trigger, config);
-        // In a rehearsal nobody's time passes.
+        // A rehearsal's clock does not advance, so nobody waits there.
         let passes = self.services.clock.passes();
-        request.draft = choice
-            .copy
-            .as_ref()
-            .map(|copy| copy.draft(&request, self.is_certain(copy, &context), passes));
-        // A copy that is offered whatever the model says needs no wait.
-        let waits = waits && request.draft.as_ref().is_none_or(|draft| !draft.is_certain);
         if !passes {
             request.context_wait = Duration::MAX;
         }
@@ -457,7 +429,6 @@ impl Session {
             arm: choice.arm,
             draw: choice.draw,
             window: limits.window,
-            copy: choice.copy,
             request,
             context,
         })
@@ -470,7 +441,6 @@ struct Choice {
     adapter: AdapterVersion,
     arm: Option<ArmRecord>,
     draw: f64,
-    copy: Option<Candidate>,
 }
 
 /// The place of a request behind the chosen entry of the suggestion list, if the list is open. The

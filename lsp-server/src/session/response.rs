@@ -5,7 +5,6 @@ use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::session::gate::ask_gate;
-use crate::session::proposals::Proposal;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
@@ -16,7 +15,6 @@ use engine::{Answer, Generated};
 use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
-use policy::gate::features::Recalled;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,16 +32,14 @@ impl<'a> ResponseBuilder<'a> {
         services: &'a Services,
         asked: &'a PendingRequest,
         generated: &'a Generated,
-        proposals: &[Proposal],
     ) -> ResponseBuilder<'a> {
-        let may_store = may_store(services, asked, proposals);
+        let may_store = may_store(services, asked, generated);
         ResponseBuilder { services, asked, generated, may_store }
     }
 
     /// The record of one answer with the part of it that is shown, and why it is shown or not.
-    pub fn completion(&self, proposal: &Proposal) -> (Completion, Reason) {
+    pub fn completion(&self, answer: &Answer) -> (Completion, Reason) {
         let ResponseBuilder { asked, generated, .. } = self;
-        let Proposal { answer, copied, recalled } = proposal;
         let (place, request) = (&asked.context, &asked.request);
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
@@ -65,8 +61,7 @@ impl<'a> ResponseBuilder<'a> {
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
         let shown = if is_short { "" } else { shown };
-        let copied = copied.as_ref();
-        let decision = self.decide(shown, answer, *recalled, !is_short && !is_unfinished);
+        let decision = self.decide(shown, answer, !is_short && !is_unfinished);
         let reason = if is_short {
             Reason::TooShort
         } else if shown.is_empty() || held_back(&decision) {
@@ -79,7 +74,7 @@ impl<'a> ResponseBuilder<'a> {
         let quoted = request.prompt.context.iter().flat_map(|context| context.shown());
         let quoted = quoted.map(|excerpt| &excerpt.source);
         let mut context: Vec<String> = vec![];
-        for source in quoted.chain(copied.map(|copied| &copied.file)) {
+        for source in quoted {
             if *source != place.path && !context.contains(source) {
                 context.push(source.clone());
             }
@@ -109,7 +104,6 @@ impl<'a> ResponseBuilder<'a> {
                 total_ms: ms(asked.arrived.elapsed()),
             },
             decision,
-            copied: copied.map(|copied| copied.record),
             typed: Typed::default(),
             experts: answer.experts.clone(),
         };
@@ -136,7 +130,7 @@ impl<'a> ResponseBuilder<'a> {
     /// An answer that was not worth showing, if the engine would give the same again.
     pub fn suppressed(
         &self,
-        Proposal { answer, copied, .. }: &Proposal,
+        answer: &Answer,
         completion: &Completion,
         reason: Reason,
     ) -> Option<Suppressed> {
@@ -146,7 +140,7 @@ impl<'a> ResponseBuilder<'a> {
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let is_hidden = unwanted && completion.shown.is_empty() && place.entry.is_none();
         let (healing, adapter) = (completion.healing.len(), completion.adapter);
-        (is_hidden && is_line && is_greedy && copied.is_none())
+        (is_hidden && is_line && is_greedy)
             .then(|| Suppressed::of(answer, healing, reason, adapter, &place.uri, place.cursor))
     }
 
@@ -183,7 +177,6 @@ impl<'a> ResponseBuilder<'a> {
         &self,
         text: &str,
         answer: &Answer,
-        recalled: Option<Recalled>,
         may_be_defect: bool,
     ) -> Decision {
         let asked = self.asked;
@@ -203,7 +196,7 @@ impl<'a> ResponseBuilder<'a> {
             } else {
                 new
             };
-            let seen = |recent| asked.context.surroundings(line, new, stop, recalled, recent);
+            let seen = |recent| asked.context.surroundings(line, new, stop, recent);
             let mut record = ask_gate(self.services, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
@@ -223,8 +216,7 @@ impl Session {
         asked: PendingRequest,
         generated: Generated,
     ) -> Result<Completed, SessionError> {
-        let proposals = Proposal::all(&self.services, &asked, &generated);
-        let answered = ResponseBuilder::new(&self.services, &asked, &generated, &proposals);
+        let answered = ResponseBuilder::new(&self.services, &asked, &generated);
         let place = &asked.context;
         let mut state = self.state.lock();
         // An edit or a newer request has taken this one's place.
@@ -247,8 +239,8 @@ impl Session {
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         let mut reason = Reason::NothingToAdd;
-        for (index, proposal) in proposals.iter().enumerate() {
-            let (mut completion, why) = answered.completion(proposal);
+        for (index, answer) in generated.answers.iter().enumerate() {
+            let (mut completion, why) = answered.completion(answer);
             let offer = place.offer(&completion);
             if index == 0 {
                 // What is computed ahead changes what the engine holds, so this comes first.
@@ -258,11 +250,8 @@ impl Session {
                 } else {
                     self.follow_offer(&state, place, &offer, &completion.decision);
                 }
-                state.suppressed = answered.suppressed(proposal, &completion, why.clone());
+                state.suppressed = answered.suppressed(answer, &completion, why.clone());
                 reason = why;
-            }
-            if completion.copied.is_some() {
-                state.copied = Some(offer.id.clone());
             }
             let is_known = texts.iter().any(|(_, known)| *known == offer.text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
@@ -296,7 +285,7 @@ fn held_back(decision: &Decision) -> bool {
     decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some())
 }
 
-fn may_store(services: &Services, asked: &PendingRequest, proposals: &[Proposal]) -> bool {
+fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated) -> bool {
     let (place, config) = (&asked.context, services.settings.current());
     if services.privacy.ignores(&place.path, &place.language, &config.not_stored) {
         return false;
@@ -305,7 +294,7 @@ fn may_store(services: &Services, asked: &PendingRequest, proposals: &[Proposal]
     let around = Nearby::of(text, *cursor, asked.window);
     let healing = asked.request.prompt.healing.len();
     // All that was generated counts, shown or not, because its tokens are stored.
-    !proposals.iter().any(|Proposal { answer, .. }| {
+    !generated.answers.iter().any(|answer| {
         let new = answer.text.get(healing..).unwrap_or_default();
         around.holds_secret_with(&String::from_utf8_lossy(new))
     })

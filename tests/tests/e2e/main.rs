@@ -10,7 +10,6 @@ mod brackets;
 mod clients;
 mod command_line;
 mod context;
-mod copies;
 mod crash;
 mod daemon;
 mod forget;

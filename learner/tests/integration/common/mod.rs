@@ -246,7 +246,6 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
             shown_from: 0,
             timing: Timing::default(),
             decision: Default::default(),
-            copied: None,
             typed: Typed::default(),
             experts: None,
         },

@@ -3,7 +3,6 @@
 mod memory;
 mod repetition;
 
-use super::draft::DraftTokens;
 use super::{Cell, LlamaEngine};
 use crate::sampler::{Chosen, Sampler};
 use crate::{Answer, EngineError, Request};
@@ -38,7 +37,6 @@ pub struct Decoding<'a> {
     pub sequence: usize,
     pub deadline: Instant,
     pub abort: &'a AtomicBool,
-    pub draft: &'a DraftTokens,
 }
 
 /// The line that decoding is at.
@@ -264,11 +262,8 @@ impl LlamaEngine {
         if !answer.tokens.is_empty() && Instant::now() >= deadline {
             return Ok(ControlFlow::Break(StopReason::Budget));
         }
-        if !self.has_row(sequence, &answer.path) {
-            let ahead = decoding.draft.behind(&answer.tokens, request.adapter);
-            self.reach(sequence, &answer.path, &ahead, None, abort)?;
-        }
-        let logits = self.row(sequence, answer.path.len()).unwrap_or_default();
+        self.reach(sequence, &answer.path, None, abort)?;
+        let logits = self.logits(sequence, answer.path.len()).unwrap_or_default();
         let Some(next) = sampler.choose(logits, &self.vocab, answer.need) else {
             return Ok(ControlFlow::Break(StopReason::HealingFailed));
         };

@@ -122,14 +122,14 @@ impl KvAccess for LlamaEngine {
         let cells = base_cells(prompt);
         let sequence = self.sequence_of(slot, &cells);
         self.context.set_threads(self.threads.now());
-        self.reach(sequence, &cells, &[], deadline, abort)?;
+        self.reach(sequence, &cells, deadline, abort)?;
         Ok(self.context.state(sequence))
     }
 
     fn restore_kv(&mut self, slot: KvSlot, prompt: &[u32], state: &[u8]) -> bool {
         let cells = base_cells(prompt);
         let sequence = self.sequence_of(slot, &cells);
-        self.rows = None;
+        self.logits_after = None;
         self.truncate(sequence, 0);
         let is_restored =
             self.context.restore(sequence, state) && self.context.length(sequence) == cells.len();

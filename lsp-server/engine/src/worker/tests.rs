@@ -142,7 +142,6 @@ fn request(line: &str) -> Request {
         min_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::ZERO,
-        draft: None,
     }
 }
 

@@ -1,6 +1,5 @@
 //! The engine with the real small model.
 
-mod drafts;
 mod handed;
 mod other_code;
 mod two_texts;
@@ -65,7 +64,6 @@ fn request(prompt: FimPrompt) -> Request {
         min_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
-        draft: None,
     }
 }
 

@@ -8,7 +8,7 @@ use feedback::event::{GateRecord, StopReason};
 /// learn from verdicts on another version.
 pub const FEATURES_VERSION: u32 = 1;
 
-pub const FEATURES: usize = 27;
+pub const FEATURES: usize = 20;
 
 pub type Features = [f64; FEATURES];
 
@@ -33,39 +33,7 @@ pub const NAMES: [&str; FEATURES] = [
     "rejects in a row",
     "rejects on this line",
     "prose or data",
-    "written before",
-    "written before: length of the match",
-    "written before: agreement",
-    "written before in the same file",
-    "written otherwise before",
-    "copied, and the model says otherwise",
-    "copied before the model spoke",
 ];
-
-/// Who wrote a text that is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writer {
-    Model,
-    /// It is copied, and the model says something else.
-    Copy,
-    /// It is copied before the model spoke, so its log-prob is not known.
-    UnseenCopy,
-}
-
-/// What was written before behind the text that stands before the cursor.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Recalled {
-    pub writer: Writer,
-    /// Bytes before the cursor that stand at the other places too, blanks not counted.
-    pub matched: u32,
-    /// The number of these places.
-    pub places: u32,
-    pub is_own_file: bool,
-    /// The share of these places that goes on with the text that is judged.
-    pub share: f32,
-    /// The largest share that goes on with one other text.
-    pub share_of_other: f32,
-}
 
 /// One answer and its surroundings.
 #[derive(Debug, Clone, Copy)]
@@ -81,12 +49,7 @@ pub struct Surroundings<'a> {
     pub idle_ms: u64,
     pub rejects_here: u32,
     pub recent: Recent,
-    /// Set if the text before the cursor was written before.
-    pub recalled: Option<Recalled>,
 }
-
-/// What is taken as the log-prob of a text that the model has not seen: it is as likely as not.
-const UNSEEN_LOGPROB: f32 = -std::f32::consts::LN_2;
 
 /// Log-probs are cut here, in nats: everything below is simply unlikely.
 const LEAST_LOGPROB: f64 = -8.0;
@@ -97,10 +60,8 @@ const PROSE: &[&str] =
 
 pub fn features(seen: &Surroundings) -> Features {
     let logprob = |value: f32| f64::from(value).max(LEAST_LOGPROB);
-    let is_unseen = seen.recalled.is_some_and(|recalled| recalled.writer == Writer::UnseenCopy);
-    let known = if is_unseen { &[UNSEEN_LOGPROB] } else { seen.logprobs };
-    let logprobs = || known.iter().map(|&value| logprob(value));
-    let count = known.len().max(1) as f64;
+    let logprobs = || seen.logprobs.iter().map(|&value| logprob(value));
+    let count = seen.logprobs.len().max(1) as f64;
     let sum = logprobs().sum::<f64>().max(LEAST_LOGPROB);
     // This is ln(p / (1 − p)), where p is the probability of the whole text.
     let odds = sum - (1.0 - sum.exp()).max(1e-3).ln();
@@ -110,9 +71,6 @@ pub fn features(seen: &Surroundings) -> Features {
         is(ends.iter().any(|end| before.ends_with(end)))
     };
     let word = |c: char| c.is_alphanumeric() || c == '_';
-    let written = seen.recalled.filter(|recalled| recalled.share > 0.0);
-    let otherwise = seen.recalled.filter(|recalled| recalled.share <= 0.0);
-    let length = |recalled: &Recalled| (f64::from(recalled.matched) / 50.0).ln_1p();
     let marks = |c: char| matches!(c, ')' | ']' | '}' | ';' | ',' | ' ' | '>' | '"' | '\'');
     [
         1.0,
@@ -135,24 +93,13 @@ pub fn features(seen: &Surroundings) -> Features {
         f64::from(seen.recent.rejects).ln_1p() / 2.0,
         f64::from(seen.rejects_here).ln_1p(),
         is(PROSE.contains(&seen.language)),
-        written.map_or(0.0, |_| 1.0),
-        written.map_or(0.0, |recalled| length(&recalled)),
-        written.map_or(0.0, |recalled| {
-            f64::from(recalled.share) * f64::from(recalled.places).ln_1p() / 2.0
-        }),
-        is(written.is_some_and(|recalled| recalled.is_own_file)),
-        otherwise.map_or(0.0, |recalled| length(&recalled) * f64::from(recalled.share_of_other)),
-        is(seen.recalled.is_some_and(|recalled| recalled.writer == Writer::Copy)),
-        is(is_unseen),
     ]
 }
 
 /// Returns the features of a record, if they mean today what they meant when it was made.
 pub fn recorded(gate: &GateRecord) -> Option<Features> {
-    let features: Features =
-        std::array::from_fn(|i| gate.features.get(i).map_or(0.0, |&value| f64::from(value)));
-    let is_current = (gate.features_version, gate.features.len()) == (FEATURES_VERSION, FEATURES);
-    is_current.then_some(features)
+    let is_todays = gate.features_version == FEATURES_VERSION && gate.features.len() == FEATURES;
+    is_todays.then(|| std::array::from_fn(|i| f64::from(gate.features[i])))
 }
 
 #[cfg(test)]
@@ -170,13 +117,7 @@ mod tests {
             idle_ms: 0,
             rejects_here: 0,
             recent: Recent { rate: 0.25, rejects: 0 },
-            recalled: None,
         }
-    }
-
-    fn copy(writer: Writer) -> Recalled {
-        let (share, share_of_other) = (0.5, 0.5);
-        Recalled { writer, matched: 50, places: 4, is_own_file: true, share, share_of_other }
     }
 
     fn named(features: &Features, name: &str) -> f64 {
@@ -195,8 +136,6 @@ mod tests {
         for (logprobs, text) in cases {
             let mut seen = seen(logprobs, text, "größe = ");
             (seen.idle_ms, seen.rejects_here) = (u64::MAX, u32::MAX);
-            let (matched, places) = (u32::MAX, u32::MAX);
-            seen.recalled = Some(Recalled { matched, places, share: 1.0, ..copy(Writer::Copy) });
             let features = features(&seen);
             assert!(features.iter().all(|value| value.abs() < 25.0), "{features:?}");
         }
@@ -213,46 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_before_is_told_by_its_match_its_agreement_and_its_writer() {
-        let of = |recalled| features(&Surroundings { recalled, ..seen(&[-0.4], "x", "") });
-        let by_model = of(Some(copy(Writer::Model)));
-        let copied = of(Some(copy(Writer::Copy)));
-        let name = "copied, and the model says otherwise";
-        assert_eq!((named(&by_model, name), named(&copied, name)), (0.0, 1.0));
-        assert_eq!(named(&by_model, "written before"), 1.0);
-        assert_eq!(named(&by_model, "written before in the same file"), 1.0);
-        let longer = of(Some(Recalled { matched: 200, share: 1.0, ..copy(Writer::Copy) }));
-        for name in ["written before: length of the match", "written before: agreement"] {
-            assert!(named(&longer, name) > named(&copied, name), "{name}");
-        }
-        let other = Recalled { share: 0.0, share_of_other: 1.0, ..copy(Writer::Model) };
-        let other = of(Some(other));
-        assert_eq!(named(&other, "written before"), 0.0);
-        assert!(named(&other, "written otherwise before") > 0.0);
-    }
-
-    #[test]
-    fn the_log_prob_of_a_copy_that_the_model_has_not_seen_is_even_odds() {
-        let recalled = Some(copy(Writer::UnseenCopy));
-        let features = features(&Surroundings { recalled, ..seen(&[], "x", "") });
-        assert!(named(&features, "log-odds of the whole text").abs() < 1e-6);
-        assert_eq!(named(&features, "copied before the model spoke"), 1.0);
-        assert_eq!(named(&features, "copied, and the model says otherwise"), 0.0);
-    }
-
-    #[test]
-    fn a_record_of_other_features_is_not_learned_from() {
-        let record = |features_version, features: Vec<f32>| GateRecord {
+    fn records_of_another_version_or_length_are_not_read() {
+        let record = |features_version, features: usize| GateRecord {
             features_version,
-            features,
+            features: vec![1.0; features],
             probability: 0.5,
             propensity: 1.0,
             held_back: None,
         };
-        let ones = |count: usize| vec![1.0; count];
-        assert_eq!(recorded(&record(FEATURES_VERSION, ones(FEATURES))), Some([1.0; FEATURES]));
-        assert_eq!(recorded(&record(FEATURES_VERSION, ones(FEATURES - 1))), None);
-        assert_eq!(recorded(&record(FEATURES_VERSION + 1, ones(FEATURES))), None);
+        assert_eq!(recorded(&record(FEATURES_VERSION, FEATURES)), Some([1.0; FEATURES]));
+        assert_eq!(recorded(&record(FEATURES_VERSION - 1, FEATURES)), None);
+        assert_eq!(recorded(&record(FEATURES_VERSION, FEATURES - 1)), None);
     }
 
     #[test]

@@ -14,8 +14,7 @@ pub struct Prior {
 /// Mean and deviation of each weight, as `hone lab gate --fit HOME…` printed them for rehearsals of
 /// fd, httpx, got and fzf (169 verdicts; docs/lab/gate-and-trial.md). They were fitted with version
 /// 1 of the features, in which the end of a line counted only its own token and not the tokens that
-/// merge the line break. The last seven were fitted to 280 other verdicts, of which 59 are on
-/// copies (docs/lab/memory.md).
+/// merge the line break.
 const SHIPPED: [(f64, f64); FEATURES] = [
     (-0.08, 0.34), // bias
     (1.68, 0.31),  // log-odds of the whole text
@@ -37,13 +36,6 @@ const SHIPPED: [(f64, f64); FEATURES] = [
     (0.00, 0.33),  // rejects in a row
     (0.14, 0.34),  // rejects on this line
     (0.00, 0.36),  // prose or data
-    (0.00, 0.47),  // written before
-    (-0.04, 0.40), // written before: length of the match
-    (0.02, 0.40),  // written before: agreement
-    (0.02, 0.39),  // written before in the same file
-    (-0.27, 0.38), // written otherwise before
-    (0.38, 0.49),  // copied, and the model says otherwise
-    (-1.53, 0.40), // copied before the model spoke
 ];
 
 pub fn shipped() -> Prior {

@@ -172,10 +172,6 @@ impl Monitors {
 
 impl Conduct {
     fn note(&mut self, completion: &Completion) {
-        // A copied text says nothing about how the adapter writes.
-        if completion.copied.is_some() {
-            return;
-        }
         self.answers += 1;
         self.defective += u64::from(completion.decision.defect.is_some());
         // An answer that the gate held back counts as an offer too.
@@ -257,7 +253,6 @@ mod tests {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Decision { arm, defect, ..Decision::default() },
-                copied: None,
                 typed: Typed::default(),
                 experts: None,
             })));

@@ -112,7 +112,6 @@ fn draw(
         min_probability: 0.0,
         alternatives: 0,
         context_wait: SAMPLE_BUDGET,
-        draft: None,
     };
     let generated = engine.generate(&request, &AtomicBool::new(false))?;
     let answer = generated.answers.into_iter().next().context("the model gave no answer")?;

@@ -81,7 +81,6 @@ impl Episodes<'_> {
             shown: String::new(),
             timing: Timing::default(),
             decision: Decision::default(),
-            copied: None,
             typed: Typed::default(),
             experts: None,
         };

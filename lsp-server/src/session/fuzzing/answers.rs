@@ -37,7 +37,6 @@ fn generated(request: &Request) -> Generated {
         prompt_evaluated: 1,
         prompt_time: Duration::ZERO,
         without_context: false,
-        draft: None,
         answers: texts.iter().map(|text| answer(&prompt.healing, text)).collect(),
     }
 }

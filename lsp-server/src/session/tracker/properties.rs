@@ -104,7 +104,6 @@ impl Story {
                 shown_from: 0,
                 timing: Default::default(),
                 decision: Default::default(),
-                copied: None,
                 typed: Typed::default(),
                 experts: None,
             };
