@@ -20,4 +20,3 @@ mod services;
 mod session;
 #[cfg(test)]
 mod testing;
-mod workspace;

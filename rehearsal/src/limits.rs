@@ -9,8 +9,6 @@ use std::time::Duration;
 pub const DAEMON_START: Duration = Duration::from_secs(120);
 /// Longest wait until a daemon that was told to stop has ended.
 pub const DAEMON_STOP: Duration = Duration::from_secs(5);
-/// Longest wait until a folder is indexed. A larger one is indexed while the developer types.
-pub const INDEX: Duration = Duration::from_secs(120);
 pub const DAEMON_POLL: Duration = Duration::from_millis(50);
 /// Longest wait for one update.
 pub const UPDATE: Duration = Duration::from_secs(600);

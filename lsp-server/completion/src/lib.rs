@@ -7,7 +7,6 @@ pub mod chunk_ring;
 pub mod debounce;
 pub mod defects;
 pub mod document;
-pub mod found_code;
 pub mod kept_share;
 pub mod limits;
 pub mod postprocess;

@@ -3,7 +3,6 @@
 
 use crate::chunk_ring::{self, ChunkRing};
 use crate::document::{Document, Edit};
-use crate::found_code::{FoundCode, Search};
 use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
 use crate::recent_edits::RecentEdits;
 use crate::related_code::{DOCUMENT_CHARS, PromptLocation, RelatedCode};
@@ -47,18 +46,15 @@ pub struct PromptLimits<'a> {
     /// The most characters of other code. With 0 a prompt holds none.
     pub context_chars: usize,
     pub rules: &'a dyn QuoteRules,
-    pub code: OtherCode<'a>,
+    pub code: OtherCode,
 }
 
 /// Where a prompt's other code is chosen from.
-#[derive(Clone, Copy)]
-pub enum OtherCode<'a> {
+#[derive(Clone, Copy, Default)]
+pub enum OtherCode {
     /// The documents that the user works in, and the files that they import.
+    #[default]
     OfDocuments,
-    /// What was found in the workspace for this place.
-    Found(&'a FoundCode),
-    /// Nothing new is chosen.
-    AsBefore,
     /// A ring of chunks, as llama.vim picks them, and its window.
     Ring,
 }
@@ -104,24 +100,8 @@ impl PromptBuilder {
     }
 
     /// Has other code chosen again for the next prompts, because there is more to choose from.
-    pub fn reconsider(&mut self) {
+    fn reconsider(&mut self) {
         self.layouts.values_mut().for_each(PromptLayout::reconsider_context);
-    }
-
-    /// What to look for in the workspace, if the prompt at this cursor may show other code than the
-    /// one before it.
-    pub fn search(
-        &mut self,
-        document: &Document,
-        uri: &str,
-        at: usize,
-        window: Window,
-    ) -> Option<Search> {
-        let text = &document.text;
-        let layout = self.layouts.entry(uri.to_owned());
-        let layout = layout.or_insert_with(|| PromptLayout::new(text, at, window));
-        layout.prompt(text, at, window);
-        layout.wants_context().then(|| Search::of(document, at, layout.shows(text, at)))
     }
 
     /// The prompt at a cursor in a text that is likely to come, if it will be laid out as the last
@@ -214,7 +194,7 @@ impl PromptBuilder {
             layout.set_context(None);
             layout.reconsider_context();
         }
-        if matches!(limits.code, OtherCode::AsBefore) || !layout.wants_context() {
+        if !layout.wants_context() {
             return Some(FimPrompt { context: layout.context().cloned(), ..prompt });
         }
         for document in documents.values() {
@@ -228,10 +208,7 @@ impl PromptBuilder {
         let shown = text.slice(location.window.clone()).to_string();
         let changes = recent_changes(changes, document, &shown, limits);
         let room = limits.context_chars - characters(&changes);
-        let chosen = match limits.code {
-            OtherCode::Found(found) => found.context(room, before),
-            _ => related.choose(&location, room, &is_ignored, before),
-        };
+        let chosen = related.choose(&location, room, &is_ignored, before);
         let context = match chosen {
             None if changes.is_empty() => file_header(document),
             None => Some(Arc::new(changes_alone(changes, &document.path))),

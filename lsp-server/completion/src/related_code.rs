@@ -9,7 +9,6 @@
 mod pieces;
 
 use crate::document::Document;
-use crate::found_code::lines_of;
 use crate::prompt::{Excerpt, PromptContext};
 use pieces::{Piece, names, names_near, pieces};
 use ropey::Rope;
@@ -262,6 +261,12 @@ fn common_folder<'a>(paths: impl Iterator<Item = &'a str>) -> PathBuf {
     let mut folders = folders;
     let first = folders.next().map_or_else(PathBuf::new, Path::to_path_buf);
     folders.fold(first, common)
+}
+
+/// Returns the lines that a range of characters touches.
+fn lines_of(text: &Rope, window: &Range<usize>) -> Range<usize> {
+    let line = |at: usize| text.char_to_line(at.min(text.len_chars()));
+    line(window.start)..line(window.end.saturating_sub(1)) + 1
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ pub async fn tick(app: Weak<App>) {
     }
 }
 
-/// Tells the workspaces of every change of the setting `privacy.ignore`, and the sessions when the
-/// open folders are to be indexed or not any more, until the app is dropped.
+/// Passes every change of the setting `privacy.ignore` on to what reads files by itself, until the
+/// app is dropped.
 pub async fn follow_settings(app: Weak<App>) {
     let Some((mut changes, mut known)) = app.upgrade().map(|app| {
         let settings = &app.services.settings;
@@ -33,10 +33,7 @@ pub async fn follow_settings(app: Weak<App>) {
         let Some(app) = app.upgrade() else { return };
         let settings = app.services.settings.current();
         if settings.privacy.ignore != known.privacy.ignore {
-            app.services.workspaces.use_ignored(settings.not_stored.clone());
-        }
-        if settings.indexes_folders() != known.indexes_folders() {
-            app.index_folders();
+            app.services.access.use_ignored(settings.not_stored.clone());
         }
         known = settings;
     }

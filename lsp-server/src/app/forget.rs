@@ -13,15 +13,15 @@ use std::sync::Arc;
 type Done = (Forgotten, Result<()>);
 
 impl App {
-    /// Forgets what is recorded, what is indexed of the files that the scope names, and what the
-    /// engine holds of any prompt.
+    /// Forgets what is recorded of the files that the scope names, and what the engine holds of any
+    /// prompt.
     ///
     /// # Errors
     /// Something could not be removed or written. The rest is forgotten all the same as far as it
     /// does not depend on it, and the same call does what is left.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
-        let (workspaces, named) = (self.services.workspaces.clone(), scope.clone());
-        let remembered = tokio::task::spawn_blocking(move || workspaces.forget(&named)).await?;
+        let (access, named) = (self.services.access.clone(), scope.clone());
+        let remembered = tokio::task::spawn_blocking(move || access.forgotten.add(&named)).await?;
         let is_by_user = scope.is_by_user();
         let forgotten = self.forget_recorded(scope).await;
         let prompts = if is_by_user { self.forget_prompts().await } else { Ok(()) };

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::learning::{contribution, trial_runner};
 use crate::paths::Paths;
 use crate::privacy::Privacy;
+use crate::privacy::access::Access;
 use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::adapter_service::{AdapterService, ServedModel};
@@ -29,7 +30,6 @@ use crate::services::recorder::Recorder;
 use crate::services::settings::Settings;
 use crate::services::snooze::Snoozes;
 use crate::session::Session;
-use crate::workspace::Workspaces;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
@@ -85,7 +85,7 @@ impl App {
             derived,
         ));
         let ignored = settings.current().not_stored.clone();
-        let workspaces = Workspaces::new(paths.forgotten(), ignored, clock.clone());
+        let access = Arc::new(Access::new(paths.forgotten(), ignored));
         let handed_prompts = clock.passes().then(|| HandedPrompts::new(paths, &model.sha256));
         let adapters = AdapterService::new(model, engine.clone(), recorder.clone(), registry);
         let services = Arc::new(Services {
@@ -98,7 +98,7 @@ impl App {
             clock: clock.clone(),
             health,
             checkpoints: Arc::new(Checkpoints::default()),
-            workspaces: Arc::new(workspaces),
+            access,
             activity: Arc::default(),
             requests: Arc::default(),
             snoozes: Arc::new(Snoozes::new(clock)),
@@ -137,16 +137,6 @@ impl App {
         self.sessions.open(self.services.clone())
     }
 
-    /// Ends a session. A document that another editor has open, too, is that editor's from now on,
-    /// and not what lies on the disk.
-    pub fn end(&self, session: &Session) {
-        session.end();
-        self.index_folders();
-    }
-
-    /// Has every session tell of its folders and documents, as the settings say at the moment.
-    pub fn index_folders(&self) {
-        self.sessions.all().iter().for_each(|session| session.index_folders());
     }
 
     /// The number of open connections.

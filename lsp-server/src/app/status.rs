@@ -41,7 +41,6 @@ impl App {
             completions_paused: !settings.completion.enabled,
             last_request: services.requests.last_answered(),
             withheld: services.privacy.withheld(),
-            workspaces: services.workspaces.status(),
             // Whoever asks reads the file, which may have changed since this daemon read it.
             settings_problems: vec![],
         }

@@ -82,53 +82,6 @@ async fn app(home: &Paths) -> Arc<App> {
     testing::app::start(home, Config::default(), fixtures::engine(&["x"]), clock, log).await
 }
 
-/// Settings that change later count for folders that are open already.
-#[tokio::test]
-async fn open_folders_are_indexed_as_the_settings_say_at_the_moment() {
-    let (_folder, home) = home();
-    let app = app(&home).await;
-    let (session, services) = (app.session(), &app.services);
-    let project = tempfile::tempdir().unwrap();
-    let file = project.path().join("a.rs");
-    std::fs::write(&file, "fn on_disk() {}\n").unwrap();
-    let path = file.to_string_lossy().into_owned();
-    session.open_folder(project.path());
-    let text = Rope::from_str("fn in_editor() {}\n");
-    let document = Document { path: path.clone(), language: "rust".into(), version: 1, text };
-    session.open("file:///a.rs".into(), document);
-    let index = |indexes| {
-        let mut config = Config::default();
-        config.completion.memory = indexes;
-        services.settings.replace(config);
-    };
-    let indexed = || {
-        let folder = services.workspaces.holding(&path)?;
-        folder.snapshot().retrieval.text(&path)
-    };
-    // The task that follows the settings begins.
-    tokio::task::yield_now().await;
-    assert!(services.workspaces.status().is_empty());
-    for _ in 0..2 {
-        index(true);
-        let is_known = || indexed().as_deref() == Some("fn in_editor() {}\n");
-        eventually("the document that was open before is indexed", is_known).await;
-        index(false);
-        eventually("the index is dropped", || services.workspaces.status().is_empty()).await;
-    }
-    index(true);
-    eventually("the folder is opened", || !services.workspaces.status().is_empty()).await;
-    let other = app.session();
-    other.open_folder(project.path());
-    let text = Rope::from_str("fn in_the_other() {}\n");
-    let document = Document { path: path.clone(), language: "rust".into(), version: 1, text };
-    other.open("file:///a.rs".into(), document);
-    app.end(&session);
-    let is_other = || indexed().as_deref() == Some("fn in_the_other() {}\n");
-    eventually("the text of the editor that stays is indexed", is_other).await;
-    app.end(&other);
-    assert!(services.workspaces.status().is_empty(), "the editors have gone");
-}
-
 /// There may be too little memory for the candidate of a trial when the model is loaded again.
 #[tokio::test]
 async fn where_a_candidate_cannot_answer_the_adapter_that_serves_does() {

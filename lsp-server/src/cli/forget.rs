@@ -7,8 +7,8 @@ use crate::daemon::election;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
+use crate::privacy::forgotten::ForgottenFiles;
 use crate::services::handed_prompts::remove_prompts;
-use crate::workspace::forgotten::Forgotten as ForgottenList;
 use anyhow::{Context, Result, bail, ensure};
 use feedback::clock::{Clock, SystemClock};
 use feedback::sled_log::SledLog;
@@ -125,7 +125,7 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     }
     // Each step is done whatever became of those before it, unless it needs them. So a file that
     // cannot be removed leaves nothing else, and the same command removes it later.
-    let listed = ForgottenList::open(home.forgotten()).add(scope);
+    let listed = ForgottenFiles::open(home.forgotten()).add(scope);
     let prompts = match scope.is_by_user() {
         true => remove_prompts(&home.prompts()),
         false => Ok(()),

@@ -88,7 +88,6 @@ fn from_files(home: &Paths) -> Result<Status> {
         completions_paused: !config.completion.enabled,
         last_request: None,
         withheld: 0,
-        workspaces: vec![],
         learner,
         settings_problems: configured.problems,
     })

@@ -46,9 +46,6 @@ pub struct LabConfig {
     /// When the model scores a next edit before the gate decides on it. A model that is not in
     /// memory is not loaded for that.
     pub next_edit_score: NextEditScore,
-    /// Whether the folders that editors have open are indexed. Prompts that show other code
-    /// (`completion.context_chars`) then look for it in the whole folder.
-    pub index_folders: bool,
     /// Whether prompts show the code that llama.vim would show, so that Hone can be measured
     /// against its rules: 256 lines before the cursor, 64 behind it, and a ring of 16 chunks.
     pub chunk_ring: bool,
@@ -69,7 +66,6 @@ impl Default for LabConfig {
             hand_prompts_over: true,
             gate_threshold: 0.0,
             next_edit_score: NextEditScore::default(),
-            index_folders: false,
             chunk_ring: false,
             ppo: Hyper::default(),
         }

@@ -269,11 +269,6 @@ impl Config {
         self.completion.eagerness_in(language).gate_threshold()
     }
 
-    /// Whether the folders that editors have open are indexed.
-    pub fn indexes_folders(&self) -> bool {
-        self.lab.index_folders
-    }
-
     /// The settings of a file.
     ///
     /// # Errors

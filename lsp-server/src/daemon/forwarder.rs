@@ -136,8 +136,7 @@ async fn loaded(home: &Paths, editor: &mut Editor, connection: &mut Connection) 
 async fn answer_handshake(home: &Paths, editor: &mut Editor) {
     let Some(message) = editor.messages.peek().await else { return };
     let Ok(request) = serde_json::from_slice::<Value>(message) else { return };
-    let Ok(config) = Config::load(&home.config_file()) else { return };
-    let Some(answer) = early_answer(&request, config.indexes_folders()) else { return };
+    let Some(answer) = early_answer(&request) else { return };
     let Ok(places) = editor.answers.reserve_many(answer.messages.len()).await else { return };
     editor.messages.next = None;
     editor.state.lock().begin(request, &answer.result);

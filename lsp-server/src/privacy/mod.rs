@@ -4,7 +4,9 @@
 //! Completions go on in every file. The id of an offer of which nothing may be stored is marked. So
 //! nothing that becomes of it is stored either, in whichever session and however late.
 
+pub mod access;
 pub mod forget_scope;
+pub mod forgotten;
 pub mod ignore_files;
 pub mod names;
 

@@ -71,7 +71,7 @@ pub async fn serve(
     daemon_ends: impl Future<Output = ()>,
 ) {
     let session = app.session();
-    let (ending, ending_in) = (session.clone(), app.clone());
+    let (ending, recorder) = (session.clone(), app.services.recorder.clone());
     let (service, socket) = LspService::build(|client| Backend { client, app, session, learn })
         .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
         .custom_method("textDocument/didShowCompletion", Backend::did_show)
@@ -102,9 +102,9 @@ pub async fn serve(
         _ = served => {}
         () = daemon_ends => {}
     }
-    ending_in.end(&ending);
+    ending.end();
     // If the flush fails, the reason is in the log. The client is gone and cannot be told.
-    let _ = ending_in.services.recorder.flush().await;
+    let _ = recorder.flush().await;
 }
 
 impl LanguageServer for Backend {
@@ -120,7 +120,6 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
-        let indexes = self.app.services.settings.current().indexes_folders();
         let mut status = self.app.status_line();
         let client = self.client.clone();
         tokio::spawn(async move {
@@ -130,7 +129,7 @@ impl LanguageServer for Backend {
                 client.send_notification::<DidChangeStatus>(line).await;
             }
         });
-        Ok(initialize::result(&abilities, indexes))
+        Ok(initialize::result(&abilities))
     }
 
     async fn initialized(&self, _: InitializedParams) {
@@ -164,14 +163,11 @@ impl LanguageServer for Backend {
 
     async fn did_save(&self, params: DidSaveTextDocumentParams) {
         self.session.saved(params.text_document.uri.as_str());
-        self.touched(&params.text_document.uri);
     }
 
-    async fn did_change_watched_files(&self, params: DidChangeWatchedFilesParams) {
-        for change in params.changes {
-            self.touched(&change.uri);
-        }
-    }
+    /// Ignores the message, which some clients send unasked. Without this, each would be a warning
+    /// in the log.
+    async fn did_change_watched_files(&self, _: DidChangeWatchedFilesParams) {}
 
     async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
         for folder in params.event.removed {
@@ -197,9 +193,7 @@ impl LanguageServer for Backend {
         }
     }
 
-    async fn notebook_did_save(&self, params: DidSaveNotebookDocumentParams) {
-        self.touched(&params.notebook_document.uri);
-    }
+    async fn notebook_did_save(&self, _: DidSaveNotebookDocumentParams) {}
 
     async fn notebook_did_close(&self, params: DidCloseNotebookDocumentParams) {
         self.session.close_notebook(params.notebook_document.uri.as_str());
@@ -227,11 +221,6 @@ impl LanguageServer for Backend {
 impl Backend {
     fn open_folder(&self, uri: &lsp::Uri) {
         self.session.open_folder(Path::new(&addresses::name(uri.as_str())));
-    }
-
-    /// A file has changed on the disk, if it is one of this machine.
-    fn touched(&self, uri: &lsp::Uri) {
-        self.app.services.workspaces.touched(&addresses::name(uri.as_str()));
     }
 
     /// `name` is what events about the document are recorded under.

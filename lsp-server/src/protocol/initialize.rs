@@ -1,5 +1,5 @@
-//! The answer to `initialize`. It depends on what the client can do and on one setting, and on
-//! nothing that is loaded or learned, so that it can be given before the model is in memory.
+//! The answer to `initialize`. It depends on what the client can do, and on nothing that is loaded or
+//! learned, so that it can be given before the model is in memory.
 
 use super::messages::{ACCEPT_COMMAND, DidChangeStatus};
 use super::{copilot, next_edit};
@@ -13,7 +13,6 @@ use tower_lsp::ls_types::{
     InlineCompletionOptions, Notebook, NotebookDocumentSyncOptions,
     NotebookDocumentSyncRegistrationOptions, NotebookSelector, OneOf, PositionEncodingKind,
     ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
-    WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
 
 /// What a client says of itself, as far as the answer depends on it.
@@ -61,8 +60,8 @@ impl ClientAbilities {
     }
 }
 
-/// The answer to a client. `indexes_folders` is what the settings say of the open folders.
-pub fn result(client: &ClientAbilities, indexes_folders: bool) -> InitializeResult {
+/// Returns the answer to a client.
+pub fn result(client: &ClientAbilities) -> InitializeResult {
     InitializeResult {
         capabilities: ServerCapabilities {
             position_encoding: Some(client.choose_encoding().1),
@@ -76,7 +75,6 @@ pub fn result(client: &ClientAbilities, indexes_folders: bool) -> InitializeResu
                 ..ExecuteCommandOptions::default()
             }),
             inline_completion_provider: Some(OneOf::Right(InlineCompletionOptions::default())),
-            workspace: indexes_folders.then(follows_folders),
             experimental: Some(next_edit::capability()),
             ..ServerCapabilities::default()
         },
@@ -97,24 +95,13 @@ pub struct EarlyAnswer {
 }
 
 /// The answer to a message, if that is a whole `initialize` request.
-pub fn early_answer(message: &Value, indexes_folders: bool) -> Option<EarlyAnswer> {
+pub fn early_answer(message: &Value) -> Option<EarlyAnswer> {
     let abilities = ClientAbilities::of_request(message)?;
-    let result = json!(result(&abilities, indexes_folders));
+    let result = json!(result(&abilities));
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
     let (method, params) = (DidChangeStatus::METHOD, StatusLine::loading());
     let status = json!({"jsonrpc": "2.0", "method": method, "params": params});
     Some(EarlyAnswer { result, messages: [answer, status] })
-}
-
-/// The capability by which a client tells of every folder that is opened or closed later.
-fn follows_folders() -> WorkspaceServerCapabilities {
-    WorkspaceServerCapabilities {
-        workspace_folders: Some(WorkspaceFoldersServerCapabilities {
-            supported: Some(true),
-            change_notifications: Some(OneOf::Left(true)),
-        }),
-        ..WorkspaceServerCapabilities::default()
-    }
 }
 
 /// The capability by which a client tells of every notebook, of any type and with all its cells.

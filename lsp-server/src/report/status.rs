@@ -7,7 +7,6 @@ use crate::paths::PathsView;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recent_requests::RecentRequest;
-use crate::workspace::status::FolderStatus;
 use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -36,8 +35,6 @@ pub struct Status {
     /// The number of offers of which nothing was stored since this daemon started, because their
     /// file is ignored or a secret is near.
     pub withheld: u64,
-    /// The folders that are open in editors, and what is indexed of them.
-    pub workspaces: Vec<FolderStatus>,
     pub learner: LearnerView,
     /// What is wrong with the settings, each with its file and line. A daemon that runs goes on
     /// with the settings that it had.
@@ -283,10 +280,6 @@ pub fn screen(status: &Status) -> String {
     }
     if status.withheld > 0 {
         table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);
-    }
-    for (i, folder) in status.workspaces.iter().enumerate() {
-        let name = if i == 0 { "workspace" } else { "" };
-        table.add_row(vec![name.into(), folder.line()]);
     }
     table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
     for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {

@@ -10,9 +10,6 @@
 //! 6. the state of the learner's preemption (`learning`), which is held while a signal is sent;
 //! 7. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!
-//! The locks of a workspace (`workspace`) are held for an assignment, or while its own thread puts
-//! a text into the index. No other lock is taken meanwhile, and no request waits for the second.
-//!
 //! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one
 //! assignment. That of [`handed_prompts`] is held while a file is written, and no request takes it.
 
@@ -32,7 +29,7 @@ pub mod settings;
 pub mod snooze;
 
 use crate::privacy::Privacy;
-use crate::workspace::Workspaces;
+use crate::privacy::access::Access;
 use activity::Activity;
 use adapter_service::AdapterService;
 use checkpoint::Checkpoints;
@@ -57,7 +54,8 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub health: Arc<Health>,
     pub checkpoints: Arc<Checkpoints>,
-    pub workspaces: Arc<Workspaces>,
+    /// The files that next edits may be looked for in, although they are not open.
+    pub access: Arc<Access>,
     pub activity: Arc<Activity>,
     pub requests: Arc<RecentRequests>,
     pub snoozes: Arc<Snoozes>,

@@ -6,30 +6,22 @@ use crate::config::Config;
 use crate::session::other_code::Quotable;
 use crate::session::request::as_set;
 use crate::session::{imports, tool_edits};
-use crate::workspace::limits::FOLDERS_MAX;
 use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::PromptLimits;
 use std::path::Path;
 
+/// The number of open folders that are kept of one editor.
+const FOLDERS_MAX: usize = 16;
+
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
         let mut state = self.state.lock();
-        self.tell_workspace(&state, &uri, &document);
         // Editors also open a document again that is open, and show another text then.
         self.leave(&mut state, &uri);
         state.unserved.remove(&uri);
         state.prompts.visit(&document);
         state.next_edits.visit(&uri);
         state.documents.insert(uri, document);
-    }
-
-    /// Tells the index of a folder what the text of one of its files is now. A cell is only a part
-    /// of one.
-    fn tell_workspace(&self, state: &State, uri: &str, document: &Document) {
-        if !state.notebooks.is_cell(uri) {
-            let Document { path, language, text, .. } = document;
-            self.services.workspaces.edited(path, language, text);
-        }
     }
 
     /// Ends all that is known of places in a document, because its text is not followed any more.
@@ -52,35 +44,17 @@ impl Session {
         Some(document)
     }
 
-    /// The editor has opened a folder, whose code is indexed from now on if the settings say so.
+    /// Notes a folder that the editor has opened. Files of it may be looked through for the next
+    /// edit.
     pub fn open_folder(&self, path: &Path) {
         let mut roots = self.roots.lock();
         if roots.len() < FOLDERS_MAX && !roots.iter().any(|root| root == path) {
             roots.push(path.to_owned());
         }
-        drop(roots);
-        self.index_folders();
     }
 
     pub fn close_folder(&self, path: &Path) {
         self.roots.lock().retain(|root| root != path);
-        self.index_folders();
-    }
-
-    /// Has the open folders indexed from now on, or none of them, as the settings say at the
-    /// moment. An index hears here of the documents that were open before it.
-    pub fn index_folders(&self) {
-        let roots = self.roots.lock();
-        let indexes = self.services.settings.current().indexes_folders();
-        let wanted = roots.iter().filter(|_| indexes);
-        // What is open already stays open, because it is replaced only afterwards.
-        let open: Vec<_> = wanted.filter_map(|root| self.services.workspaces.open(root)).collect();
-        *self.folders.lock() = open;
-        drop(roots);
-        let state = self.state.lock();
-        for (uri, document) in &state.documents {
-            self.tell_workspace(&state, uri, document);
-        }
     }
 
     /// Reads the files that a document imports, so that prompts can quote them. This waits for the
@@ -105,10 +79,7 @@ impl Session {
     pub fn close(&self, uri: &str) {
         let mut state = self.state.lock();
         state.unserved.remove(uri);
-        let document = self.leave(&mut state, uri);
-        if let Some(document) = document.filter(|_| !state.notebooks.is_cell(uri)) {
-            self.services.workspaces.closed(&document.path);
-        }
+        self.leave(&mut state, uri);
     }
 
     /// Applies changes in their order. The live offer sees each of them as it happens.
@@ -137,9 +108,6 @@ impl Session {
         let State { documents, next_edits, .. } = &mut *state;
         if let (Some(was), Some(document)) = (was, documents.get(uri)) {
             self.services.recorder.record(next_edits.changed(uri, was, document, now_ms));
-        }
-        if let Some(document) = state.documents.get(uri) {
-            self.tell_workspace(&state, uri, document);
         }
         self.look(&mut state, now_ms);
         Ok(())
@@ -227,7 +195,7 @@ impl Session {
     /// user looks around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.services.settings.current();
-        let around = self.look_around(uri, position, &config);
+        let around = self.look_around(uri, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         if state.documents.contains_key(uri) {

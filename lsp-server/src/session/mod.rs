@@ -32,13 +32,11 @@ use crate::services::health::Source;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
 use crate::session::notebooks::Notebooks;
-use crate::session::other_code::Searched;
 use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
 use crate::session::suppressed::Suppressed;
 use crate::session::survival::{Finding, SurvivalWatch};
 use crate::session::tracker::{Decided, Offer, Tracker};
 use crate::session::typed::TypedCounts;
-use crate::workspace::OpenFolder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
 use completion::postprocess::replaced_suffix;
@@ -57,9 +55,8 @@ pub struct Session {
     services: Arc<Services>,
     state: Mutex<State>,
     search: next_edit::Search,
-    /// The folders that the editor has open, and those of them that are indexed.
+    /// The folders that the editor has open.
     roots: Mutex<Vec<PathBuf>>,
-    folders: Mutex<Vec<Arc<OpenFolder>>>,
 }
 
 struct State {
@@ -69,7 +66,6 @@ struct State {
     /// Documents that are not served, and why.
     unserved: HashMap<String, String>,
     prompts: PromptBuilder,
-    searched: Searched,
     tracker: Tracker,
     suppressed: Option<Suppressed>,
     survival: SurvivalWatch,
@@ -171,7 +167,6 @@ impl Session {
             notebooks: Notebooks::default(),
             unserved: HashMap::new(),
             prompts: PromptBuilder::default(),
-            searched: Searched::default(),
             tracker: Tracker::default(),
             suppressed: None,
             survival: SurvivalWatch::default(),
@@ -187,8 +182,7 @@ impl Session {
             forgotten: HashSet::new(),
         };
         let (search, roots) = (next_edit::Search::default(), Mutex::default());
-        let folders = Mutex::default();
-        Session { services, state: Mutex::new(state), search, roots, folders }
+        Session { services, state: Mutex::new(state), search, roots }
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
@@ -473,14 +467,10 @@ impl Session {
                 let findings = state.survival.close(&uri, &document, now_ms);
                 self.tell(findings);
                 self.services.recorder.record(state.next_edits.left(&uri));
-                if !state.notebooks.is_cell(&uri) {
-                    self.services.workspaces.closed(&document.path);
-                }
             }
         }
         self.track(Tracker::supersede);
         self.roots.lock().clear();
-        self.index_folders();
     }
 }
 

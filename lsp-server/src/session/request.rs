@@ -283,7 +283,7 @@ impl Session {
             Ok(choice) => choice,
             Err(answer) => return Ok(Start::Answered(answer)),
         };
-        let around = self.look_around(uri, position, &config);
+        let around = self.look_around(uri, &config);
         let state = &mut *self.state.lock();
         let mut pending =
             self.prepare(state, place.context, choice, &place.live, &config, &around)?;

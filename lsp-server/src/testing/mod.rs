@@ -5,7 +5,6 @@ mod burst;
 pub mod daemon;
 pub mod fixtures;
 pub mod forgettable;
-mod index;
 mod load;
 mod next_edit;
 mod overhead;

@@ -312,7 +312,6 @@ pub(crate) mod tests {
                         last_update_ms: Some(1500.0),
                         last_error: None,
                     },
-                    workspaces: Vec::new(),
                 },
                 learned: Learned {
                     kl_base: Some(0.02),

@@ -188,7 +188,6 @@ impl Arm {
                 let name = spec.name.clone();
                 let learns = spec.kind.learns();
                 let arm = Arm { name, learns, client, daemon, home: Some(home) };
-                arm.wait_for_index()?;
                 Ok(arm)
             }
             Err(error) => {
@@ -259,17 +258,6 @@ impl Arm {
             progress(&status, begun.elapsed());
             std::thread::sleep(limits::UPDATE_POLL);
         }
-    }
-
-    /// Waits until the folder that the editor has open is indexed, if the arm's settings say so.
-    /// Without this wait, what the first prompts quote would depend on the machine's speed.
-    fn wait_for_index(&self) -> Result<()> {
-        let begun = Instant::now();
-        while self.status()?.is_indexing() && begun.elapsed() < limits::INDEX {
-            interrupt::check()?;
-            std::thread::sleep(limits::DAEMON_POLL);
-        }
-        Ok(())
     }
 
     /// Ends the daemon and returns the home.

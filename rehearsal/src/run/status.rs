@@ -15,25 +15,6 @@ pub struct DaemonStatus {
     /// ignored file.
     pub withheld: u64,
     pub learner: LearnerStatus,
-    /// The folders that editors have open.
-    #[serde(default)]
-    pub workspaces: Vec<WorkspaceStatus>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WorkspaceStatus {
-    pub state: WorkspaceState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkspaceState {
-    /// The index is about to be built.
-    Waiting,
-    Building,
-    /// The index is complete, or there is nothing to wait for.
-    #[serde(other)]
-    Done,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,11 +57,6 @@ impl DaemonStatus {
         self.adapter.active.unwrap_or(0)
     }
 
-    /// Whether a folder is being indexed.
-    pub fn is_indexing(&self) -> bool {
-        self.workspaces.iter().any(|folder| folder.state != WorkspaceState::Done)
-    }
-
     /// Whether an update is under way. As long as it is, the adapter that serves the next request
     /// depends on timing.
     pub fn is_learning(&self) -> bool {
@@ -112,12 +88,7 @@ mod tests {
         let status: DaemonStatus = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(status.version_served(), 2);
         assert_eq!(status.episodes.rejected_edit, 1);
-        assert!(status.is_learning() && !status.is_indexing());
-        for (state, is_indexing) in [("waiting", true), ("ready", false), ("stalled", false)] {
-            value["workspaces"] = json!([{"folder": "/a", "state": state}]);
-            let status: DaemonStatus = serde_json::from_value(value.clone()).unwrap();
-            assert_eq!(status.is_indexing(), is_indexing, "{state}");
-        }
+        assert!(status.is_learning());
 
         value["episodes"].as_object_mut().unwrap().remove("unseen");
         let error = serde_json::from_value::<DaemonStatus>(value).unwrap_err();

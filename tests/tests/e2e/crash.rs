@@ -3,10 +3,12 @@
 //! was forgotten comes back, and the editor can go on.
 
 use feedback::event::{EventKind, Outcome};
+use feedback::limits::{LOG_HANDOVER_MAX, LOG_HANDOVER_POLL};
 use models::file::sha256;
 use rehearsal::client::Client;
 use serde_json::Value;
 use std::collections::HashSet;
+use std::fs::File;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -254,4 +256,27 @@ fn a_damaged_optimizer_state_is_named_and_learning_goes_on() {
         log.contains("v0001.optimizer is not usable") && log.contains("starts afresh"),
         "{log}"
     );
+}
+
+/// A daemon that ends gives up its lock and then takes a while to be gone. The next daemon waits
+/// for the event log for some seconds, so the log must be free by then. sled frees it a moment
+/// after it is closed, in a thread of its own.
+#[test]
+fn whoever_gets_the_lock_of_a_daemon_that_ends_finds_its_log_free() {
+    let home = Home::with(Model::Smol, QUICK);
+    for stop in 1..=3 {
+        let _editor = home.editor();
+        let lock = File::open(home.path().join("run/daemon.lock")).unwrap();
+        let database = File::open(home.path().join("data/events.sled/db")).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| home.output(&["stop"]));
+            lock.lock().unwrap();
+            let locked = Instant::now();
+            while database.try_lock().is_err() {
+                assert!(locked.elapsed() < LOG_HANDOVER_MAX, "stop {stop}: the log is in use");
+                std::thread::sleep(LOG_HANDOVER_POLL);
+            }
+            drop((lock, database));
+        });
+    }
 }

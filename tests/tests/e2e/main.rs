@@ -42,4 +42,3 @@ mod survival;
 mod team;
 mod trial;
 mod why;
-mod workspace;

@@ -1,7 +1,6 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
 mod beside;
-mod index;
 mod learn;
 mod overhead;
 mod peer;
@@ -48,12 +47,6 @@ pub enum Command {
     /// Once with no daemon, so that one is started and loads the default model, and
     /// once with a daemon that runs already.
     Start(start::Arguments),
-    /// The index of a workspace: how long it takes to build, what it needs, and what a
-    /// look-up takes
-    ///
-    /// The folder has ten thousand files that are made for the measurement, or is a
-    /// checkout of yours.
-    Index(index::Arguments),
     /// The solutions of HumanEval, with a line or half a line missing
     ///
     /// Reports exact matches, edit similarity, and the share of offers that the missing
@@ -69,7 +62,6 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Serve(arguments) => serve::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Start(arguments) => start::run(workspace, arguments),
-        Command::Index(arguments) => index::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
     }
 }

@@ -18,7 +18,7 @@ use crate::learning::{holdout_check, resources::Resources};
 use crate::paths::{Paths, cannot_open};
 use crate::platform::files;
 use crate::platform::process::lower_thread_priority;
-use crate::workspace::Access;
+use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail};
 use engine::EngineError;
 use engine::llama::LlamaEngine;

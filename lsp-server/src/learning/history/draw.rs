@@ -4,7 +4,7 @@
 use crate::addresses::name_of_file;
 use crate::learning::history::texts::Written;
 use crate::privacy::Nearby;
-use crate::workspace::Access;
+use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail, ensure};
 use completion::prompt::Window;
 use ropey::Rope;

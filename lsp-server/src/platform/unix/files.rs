@@ -22,9 +22,6 @@ pub const IGNORES_CASE: bool = cfg!(target_os = "macos");
 /// same.
 pub const IGNORES_FORM: bool = cfg!(target_os = "macos");
 
-/// Whether the system reports the changes of a whole tree at the cost of one folder.
-pub const WATCHES_TREES: bool = cfg!(target_os = "macos");
-
 /// Options for a file that only this user can read. A link in its place is not followed.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();

@@ -23,9 +23,6 @@ pub const IGNORES_CASE: bool = true;
 /// same.
 pub const IGNORES_FORM: bool = false;
 
-/// Whether the system reports the changes of a whole tree at the cost of one folder.
-pub const WATCHES_TREES: bool = true;
-
 /// Options for a file that only this user can read: it inherits the access list of its folder. A
 /// link in its place is not followed.
 pub fn private() -> OpenOptions {

@@ -124,7 +124,6 @@ impl Story {
         self.send(active, reports)?;
         let buffer = &mut self.buffers[active];
         buffer.disk = buffer.text.clone();
-        self.session.services.workspaces.touched(&buffer.path);
         self.caret_moved();
         Ok(())
     }

@@ -9,9 +9,12 @@
 mod candidate;
 mod finder;
 mod inbox;
+mod listing;
 mod live;
 mod log_ratio;
 mod offer;
+mod reader;
+mod scan;
 #[cfg(test)]
 mod tests;
 mod unopened;

@@ -426,17 +426,21 @@ async fn the_key_finds_the_next_place_in_a_file_that_is_not_open() {
 }
 
 #[tokio::test]
-async fn no_place_is_told_of_a_file_that_is_ignored_or_holds_a_secret() {
+async fn no_place_is_named_of_a_file_that_is_ignored_forgotten_or_holds_a_secret() {
     let key = format!("file.load_all(3);\nconst K: &str = \"AKIA{}\";\n", "QYLPMN5HHHFPZAM2");
     let files = [
         ("a.rs", "file.load_all(1);\nfile.load_all(2);\n"),
         (".honeignore", "ignored.rs\n"),
+        ("forgotten.rs", "file.load_all(3);\n"),
         ("ignored.rs", "file.load_all(3);\n"),
         ("secret.rs", &*key),
         // Files are searched in the order of their names, so this one is the last.
         ("third.rs", "file.load_all(4);\n"),
     ];
     let (mut user, folder) = in_a_folder(&files).await;
+    let name = folder.path().join("forgotten.rs").to_str().unwrap().to_owned();
+    let access = &user.session.services.access;
+    access.forgotten.add(&Scope::File { names: vec![name] }).unwrap();
     for line in 0..2 {
         user.replace(line, "load_all", "fetch_all");
     }

@@ -3,11 +3,11 @@
 
 use super::Asked;
 use super::finder::Finder;
+use super::scan::Scan;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::Session;
 use crate::session::request::Trigger;
-use crate::workspace::Scan;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ impl Session {
         let language = &documents.first()?.language;
         let until = Instant::now() + TIME_MAX;
         let scan = Scan { root: &root, document, language, until };
-        let files = self.services.workspaces.scan(&scan).filter(|(name, _)| {
+        let files = scan.files(&self.services.access).filter(|(name, _)| {
             !open.contains(name)
                 && config.completes(name, language)
                 && !self.is_private(name, language, config)

@@ -16,31 +16,6 @@ async fn keys_that_come_in_one_message_are_counted_as_typed() {
     assert_eq!(session.state.lock().typed.take(URI), Typed::default(), "several carets");
 }
 
-/// An editor may end without closing its documents. What changes them on the disk is noticed all
-/// the same.
-#[tokio::test]
-async fn the_disk_counts_again_for_the_documents_of_an_editor_that_has_gone() {
-    let mut config = Config::default();
-    config.completion.memory = true;
-    let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
-    let (_folder, session) = session_as_set(config, engine).await;
-    let other = Session::new(session.services.clone());
-    let project = tempfile::tempdir().unwrap();
-    let file = project.path().join("a.rs");
-    std::fs::write(&file, "fn on_disk() {}\n").unwrap();
-    let path = file.to_string_lossy().into_owned();
-    other.open_folder(project.path());
-    let text = "fn in_editor() {}\n";
-    session.open("a".into(), Document { path: path.clone(), ..document(text) });
-    let has = |text: &str| {
-        let folder = other.services.workspaces.holding(&path).unwrap();
-        folder.snapshot().retrieval.text(&path).as_deref() == Some(text)
-    };
-    eventually("the editor's text is indexed", || has(text)).await;
-    session.end();
-    eventually("the file is indexed", || has("fn on_disk() {}\n")).await;
-}
-
 /// With `completion.context_chars` above 0 the ignore files were read with the session's
 /// lock held, so a slow disk held up every message of the connection, and the clock of
 /// all others with it. Here the disk never answers: `.honeignore` is a pipe that

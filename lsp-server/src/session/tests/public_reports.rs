@@ -279,7 +279,6 @@ async fn a_file_that_changes_on_the_disk_leaves_the_open_document_alone() {
         URI.into(),
         Document { path: path.clone(), language: "text".into(), version: 1, text },
     );
-    session.services.workspaces.touched(&path);
     session.look_at_imports(URI);
     assert_eq!(text_of(&session), "new\n");
 }

@@ -1,13 +1,12 @@
-//! The files and folders that the user has forgotten. Neither an index nor learning from a history
-//! reads them, in whichever run of the daemon.
+//! The files and folders that the user has removed with `hone forget`. Hone does not read them by
+//! itself any more, in whichever run of the daemon.
 //!
-//! The list has no names, because a name would say what was forgotten: it has their SHA-256. Each
+//! The list has no names, because a name would reveal what was removed: it has their SHA-256. Each
 //! line of the file is one, in hexadecimal digits.
 
 use crate::addresses::name_of_file;
 use crate::privacy::forget_scope::Scope;
 use crate::privacy::names::folded;
-use crate::workspace::limits::FORGOTTEN_MAX;
 use anyhow::{Context, Result, anyhow, ensure};
 use models::file::{sha256_of, write_atomic};
 use parking_lot::RwLock;
@@ -16,22 +15,25 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+/// The number of files and folders that the list holds at most.
+const FORGOTTEN_MAX: usize = 100_000;
+
 /// The length of a line: a SHA-256 in hexadecimal digits, and the line break.
 const LINE_BYTES: usize = 65;
 
-pub struct Forgotten {
+pub struct ForgottenFiles {
     file: PathBuf,
     /// What the file held when it was read or written last, or why it could not be read.
     hashes: RwLock<Result<BTreeSet<String>, String>>,
 }
 
-impl Forgotten {
-    pub fn open(file: PathBuf) -> Forgotten {
+impl ForgottenFiles {
+    pub fn open(file: PathBuf) -> ForgottenFiles {
         let hashes = read(&file).map_err(|error| format!("{error:#}"));
         if let Err(error) = &hashes {
             tracing::warn!("{error}");
         }
-        Forgotten { file, hashes: RwLock::new(hashes) }
+        ForgottenFiles { file, hashes: RwLock::new(hashes) }
     }
 
     /// Adds the files or the folder of a scope. The other scopes name none. The file decides what
@@ -132,12 +134,12 @@ mod tests {
     fn what_is_forgotten_stays_so_in_the_next_run_without_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("forgotten");
-        let forgotten = Forgotten::open(file.clone());
+        let forgotten = ForgottenFiles::open(file.clone());
         let names = |name: &str| vec![name.to_owned()];
         forgotten.add(&Scope::File { names: names("/p/secret_plan.rs") }).unwrap();
         forgotten.add(&Scope::Folder { names: names("/p/clients/") }).unwrap();
         forgotten.add(&Scope::Since { at_ms: 1 }).unwrap();
-        let again = Forgotten::open(file.clone());
+        let again = ForgottenFiles::open(file.clone());
         for (path, is_forgotten) in [
             ("/p/secret_plan.rs", true),
             ("/p/clients/acme/a.rs", true),
@@ -159,7 +161,7 @@ mod tests {
     fn a_name_that_could_not_be_written_is_written_by_the_next_attempt() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("forgotten");
-        let forgotten = Forgotten::open(path.clone());
+        let forgotten = ForgottenFiles::open(path.clone());
         forgotten.add(&file("/p/first.rs")).unwrap();
         for fails_at in 0..3 {
             let name = format!("/p/{fails_at}.rs");
@@ -169,7 +171,7 @@ mod tests {
             drop(fault);
             forgotten.add(&file(&name)).unwrap();
             assert!(forgotten.holds(Path::new(&name)));
-            assert!(Forgotten::open(path.clone()).holds(Path::new(&name)), "{name}");
+            assert!(ForgottenFiles::open(path.clone()).holds(Path::new(&name)), "{name}");
         }
         assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 4);
     }
@@ -184,7 +186,7 @@ mod tests {
         for damaged in [&b"\xff\xfe a damaged line\n"[..], cut.as_bytes(), upper.as_bytes()] {
             let text = [whole.as_bytes(), damaged].concat();
             std::fs::write(&path, &text).unwrap();
-            let forgotten = Forgotten::open(path.clone());
+            let forgotten = ForgottenFiles::open(path.clone());
             assert!(forgotten.holds(Path::new("/p/any.rs")) && forgotten.check().is_err());
             let error = forgotten.add(&file("/p/b.rs")).unwrap_err().to_string();
             assert!(error.contains("damaged in line 2; remove that line"), "{error}");

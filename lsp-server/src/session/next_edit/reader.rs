@@ -1,11 +1,13 @@
-//! Reads one file of a workspace, whatever lies there.
+//! Reads one file of a folder, whatever lies there.
 
 use crate::platform::files;
-use crate::workspace::limits::FILE_BYTES_MAX;
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::SystemTime;
+
+/// The longest file that is read, in bytes.
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Names of files that a package manager writes. They are text, and nobody writes such code.
 const LOCK_FILES: &[&str] = &[
@@ -26,7 +28,7 @@ const GENERATED_ENDINGS: &[&str] = &[".map", ".min.css", ".min.js", ".svg"];
 
 /// How a file looked when it was read. A file that looks the same has not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+struct Stamp {
     changed: Option<SystemTime>,
     bytes: u64,
 }
@@ -37,7 +39,7 @@ impl Stamp {
     }
 }
 
-/// Why a file has no text for the index.
+/// Why a file has no text to look through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
     Gone,
@@ -46,14 +48,14 @@ pub enum Unread {
     TooLong,
     /// It has bytes that are no UTF-8, or zeros.
     NoText,
-    /// Somebody writes it at the moment. A report of the change will come.
+    /// Somebody writes it at the moment.
     Changing,
     /// The disk or the system refuses.
     Failed,
 }
 
 /// How a file looks now.
-pub fn stamp(path: &Path) -> Result<Stamp, Unread> {
+fn stamp(path: &Path) -> Result<Stamp, Unread> {
     let found = path.symlink_metadata().map_err(unread)?;
     if !found.is_file() {
         return Err(Unread::NoFile);
@@ -64,7 +66,8 @@ pub fn stamp(path: &Path) -> Result<Stamp, Unread> {
     Ok(Stamp::of(&found))
 }
 
-pub fn read(path: &Path) -> Result<(String, Stamp), Unread> {
+/// Returns the text of a file.
+pub fn read(path: &Path) -> Result<String, Unread> {
     let before = stamp(path)?;
     // A link or a pipe may have taken the file's place meanwhile. It must not be followed or waited
     // for.
@@ -78,7 +81,7 @@ pub fn read(path: &Path) -> Result<(String, Stamp), Unread> {
     if before != after || after.bytes != text.len() as u64 {
         return Err(Unread::Changing);
     }
-    Ok((text, after))
+    Ok(text)
 }
 
 fn text_of(file: &mut File) -> Result<String, Unread> {
@@ -122,7 +125,7 @@ mod tests {
         std::os::unix::fs::symlink(at("text"), at("link")).unwrap();
         std::os::unix::fs::symlink(at("loop"), at("loop")).unwrap();
         let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
-        assert_eq!(read(&at("text")).unwrap().0, "fn a() {}\n");
+        assert_eq!(read(&at("text")).unwrap(), "fn a() {}\n");
         for (name, reason) in [
             ("latin", Unread::NoText),
             ("zeros", Unread::NoText),

@@ -2,7 +2,6 @@
 //! ignore files finds them.
 
 use crate::platform::{files, process};
-use crate::workspace::limits::{DEPTH_MAX, LISTED_MAX, LISTING_BYTES_MAX, LISTING_TIME_MAX};
 use ignore::WalkBuilder;
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -11,24 +10,22 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-pub struct Listing {
-    /// The files from the folder on, each once.
-    pub files: Vec<PathBuf>,
-    /// The limit because of which files are missing.
-    pub limit: Option<String>,
-}
+/// The number of files of one folder that are listed. What comes after them is not looked at.
+const LISTED_MAX: usize = 200_000;
 
-/// Lists a folder. The files nearest to `center`, a folder, come first.
-pub fn list(root: &Path, center: &Path) -> Listing {
-    list_within(root, center, LISTING_TIME_MAX)
-}
+/// The output of `git ls-files` that is read, in bytes.
+const LISTING_BYTES_MAX: u64 = 64 << 20;
 
-/// The same in less time. What is not listed by then is missing.
-pub fn list_within(root: &Path, center: &Path, time: Duration) -> Listing {
-    let mut listing = by_git(root, time).unwrap_or_else(|| by_walk(root, time));
+/// The depth to which a folder that git does not know is walked, in folders.
+const DEPTH_MAX: usize = 32;
+
+/// Lists the files of a folder, from the folder on and each once. The files nearest to `center`, a
+/// folder, come first. What is not listed within `time` is missing.
+pub fn list(root: &Path, center: &Path, time: Duration) -> Vec<PathBuf> {
+    let mut files = by_git(root, time).unwrap_or_else(|| by_walk(root, time));
     let center = center.strip_prefix(root).unwrap_or(Path::new("")).to_owned();
-    listing.files.sort_by_cached_key(|file| (steps_between(file, &center), file.clone()));
-    listing
+    files.sort_by_cached_key(|file| (steps_between(file, &center), file.clone()));
+    files
 }
 
 /// The number of folders that one goes up and down from a file to a folder.
@@ -38,8 +35,8 @@ fn steps_between(file: &Path, folder: &Path) -> usize {
     above().count() + folder.components().count() - 2 * shared
 }
 
-/// `None`: there is no git, or it does not know this folder.
-fn by_git(root: &Path, time: Duration) -> Option<Listing> {
+/// Returns nothing if there is no git, or if it does not know this folder.
+fn by_git(root: &Path, time: Duration) -> Option<Vec<PathBuf>> {
     let mut git = Command::new("git");
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
         git.env_remove(name);
@@ -74,48 +71,39 @@ fn by_git(root: &Path, time: Duration) -> Option<Listing> {
     let bytes = bytes.filter(|_| succeeded || is_cut)?;
     let names = bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let mut listed = BTreeSet::new();
-    let mut limit = is_cut.then(listed_limit);
     for name in names {
         if listed.len() == LISTED_MAX {
-            limit = Some(listed_limit());
             break;
         }
         listed.extend(files::path_from_git(name));
     }
-    Some(Listing { files: listed.into_iter().collect(), limit })
+    Some(listed.into_iter().collect())
 }
 
-fn by_walk(root: &Path, time: Duration) -> Listing {
+fn by_walk(root: &Path, time: Duration) -> Vec<PathBuf> {
     let started = Instant::now();
-    let mut listing = Listing { files: vec![], limit: None };
+    let mut files = vec![];
     let mut walk = WalkBuilder::new(root);
     walk.require_git(false).follow_links(false).max_depth(Some(DEPTH_MAX));
     walk.add_custom_ignore_filename(".honeignore");
     for entry in walk.build().flatten() {
-        if listing.files.len() == LISTED_MAX {
-            listing.limit = Some(listed_limit());
-            break;
-        }
-        if started.elapsed() > time {
-            listing.limit = Some(format!("listed for {} s only", time.as_secs()));
+        if files.len() == LISTED_MAX || started.elapsed() > time {
             break;
         }
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         if let Some(file) = entry.path().strip_prefix(root).ok().filter(|_| is_file) {
-            listing.files.push(file.to_owned());
+            files.push(file.to_owned());
         }
     }
-    listing
-}
-
-fn listed_limit() -> String {
-    format!("only {LISTED_MAX} files are listed")
+    files
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+
+    const LONG: Duration = Duration::from_secs(60);
 
     fn tree(files: &[&str]) -> tempfile::TempDir {
         let tree = tempfile::tempdir().unwrap();
@@ -128,9 +116,9 @@ mod tests {
     }
 
     fn listed(tree: &tempfile::TempDir, center: &str) -> Vec<String> {
-        let listing = list(tree.path(), &tree.path().join(center));
+        let files = list(tree.path(), &tree.path().join(center), LONG);
         let name = |file: PathBuf| file.to_string_lossy().into_owned();
-        listing.files.into_iter().map(name).collect()
+        files.into_iter().map(name).collect()
     }
 
     const FILES: &[&str] = &["a.rs", "src/b.rs", "src/deep/c.rs", "lib/d.rs", "target/e.rs"];
@@ -160,6 +148,6 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_has_no_files() {
-        assert!(list(Path::new("/nowhere/at/all"), Path::new("/")).files.is_empty());
+        assert!(list(Path::new("/nowhere/at/all"), Path::new("/"), LONG).is_empty());
     }
 }
