@@ -3,8 +3,7 @@
 
 pub mod auto_closed;
 pub mod blocks;
-pub mod chunk_ring;
-pub mod debounce;
+pub pub mod debounce;
 pub mod defects;
 pub mod document;
 pub mod kept_share;

@@ -1,7 +1,6 @@
 //! Builds the prompts of a session's documents. It keeps the layout of each document for as long as
 //! it fits, and chooses the other code that a prompt shows.
 
-use crate::chunk_ring::{self, ChunkRing};
 use crate::document::{Document, Edit};
 use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
 use crate::recent_edits::RecentEdits;
@@ -22,9 +21,6 @@ pub struct PromptBuilder {
     layouts: HashMap<String, PromptLayout>,
     related: RelatedCode,
     changes: RecentEdits,
-    ring: ChunkRing,
-    /// The document and the line of the last prompt that showed the ring.
-    ring_at: Option<(String, usize)>,
 }
 
 /// The rules for what a prompt may quote of other documents. They answer from memory, because they
@@ -46,17 +42,6 @@ pub struct PromptLimits<'a> {
     /// The most characters of other code. With 0 a prompt holds none.
     pub context_chars: usize,
     pub rules: &'a dyn QuoteRules,
-    pub code: OtherCode,
-}
-
-/// Where a prompt's other code is chosen from.
-#[derive(Clone, Copy, Default)]
-pub enum OtherCode {
-    /// The documents that the user works in, and the files that they import.
-    #[default]
-    OfDocuments,
-    /// A ring of chunks, as llama.vim picks them, and its window.
-    Ring,
 }
 
 impl PromptBuilder {
@@ -85,8 +70,7 @@ impl PromptBuilder {
     pub fn sources(&self) -> HashSet<String> {
         let shown = self.layouts.values().filter_map(PromptLayout::context);
         let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &*excerpt.source);
-        let ring = self.ring.chunks().map(|chunk| chunk.path.as_str());
-        let sources = shown.chain(self.related.paths()).chain(self.changes.paths()).chain(ring);
+        let sources = shown.chain(self.related.paths()).chain(self.changes.paths());
         sources.map(str::to_owned).collect()
     }
 
@@ -116,55 +100,6 @@ impl PromptBuilder {
         self.layouts.get(uri)?.ahead(text, cursor, window)
     }
 
-    /// Notes that a document was saved.
-    pub fn saved(&mut self, uri: &str, document: &Document) {
-        if let Some((_, line)) = self.ring_at.as_ref().filter(|(last, _)| last == uri) {
-            self.ring.pick_around(&document.path, &document.text, *line);
-        }
-    }
-
-    /// The prompt that shows the ring of chunks.
-    fn with_ring(
-        &mut self,
-        documents: &HashMap<String, Document>,
-        uri: &str,
-        cursor: usize,
-        rules: &dyn QuoteRules,
-    ) -> Option<FimPrompt> {
-        let document = documents.get(uri)?;
-        let text = &document.text;
-        let line = text.char_to_line(cursor);
-        let last = self.ring_at.replace((uri.to_owned(), line));
-        if last.as_ref().is_none_or(|(last, _)| last != uri) {
-            let left = last.as_ref().and_then(|(last, line)| Some((documents.get(last)?, *line)));
-            if let Some((left, line)) = left {
-                self.ring.pick_around(&left.path, &left.text, line);
-            }
-            self.ring.pick_around(&document.path, text, line);
-        }
-        self.ring.ask_at(&document.path, text, line);
-        let start = text.line_to_char(line.saturating_sub(chunk_ring::PREFIX_LINES));
-        let end = text.line_to_char((line + chunk_ring::SUFFIX_LINES).min(text.len_lines()));
-        let window = Window {
-            prefix_chars: text.line_to_char(line) - start,
-            suffix_chars: end.max(cursor) - cursor,
-        };
-        let prompt = PromptLayout::new(text, cursor, window).prompt(text, cursor, window);
-        let chunks = self.ring.chunks().map(|chunk| Excerpt {
-            source: chunk.path.clone(),
-            path: file_name(&chunk.path).to_owned(),
-            text: chunk.lines.join("\n") + "\n",
-        });
-        let may_quote = |chunk: &Excerpt| {
-            rules.may_quote_file(&chunk.source, "") && rules.may_quote_text(&chunk.text)
-        };
-        let context = PromptContext {
-            excerpts: chunks.filter(may_quote).collect(),
-            ..changes_alone(vec![], &document.path)
-        };
-        Some(FimPrompt { context: Some(Arc::new(context)), ..prompt })
-    }
-
     /// The prompt at a cursor in one of the open documents.
     pub fn at(
         &mut self,
@@ -173,9 +108,6 @@ impl PromptBuilder {
         cursor: usize,
         limits: &PromptLimits,
     ) -> Option<FimPrompt> {
-        if matches!(limits.code, OtherCode::Ring) {
-            return self.with_ring(documents, uri, cursor, limits.rules);
-        }
         let PromptBuilder { layouts, related, changes, .. } = self;
         let document = documents.get(uri)?;
         let (text, window, rules) = (&document.text, limits.window, limits.rules);
@@ -334,7 +266,7 @@ mod tests {
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
         let limits =
-            PromptLimits { window, context_chars, rules: &Rules, code: OtherCode::OfDocuments };
+            PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let other = document(path, other);
         prompts.visit(&other);
@@ -348,37 +280,12 @@ mod tests {
         excerpts.map(|excerpt| excerpt.source.clone()).collect()
     }
 
-    #[test]
-    fn the_ring_shows_where_the_user_was_before() {
-        let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits =
-            PromptLimits { window, context_chars: 1, rules: &Rules, code: OtherCode::Ring };
-        let numbered = |name: &str| (0..20).map(|n| format!("{name} {n}\n")).collect::<String>();
-        let mut documents = HashMap::from([
-            (OTHER.to_owned(), document("/p/model.rs", &numbered("other"))),
-            (HERE.to_owned(), document("/p/a.rs", &numbered("here"))),
-        ]);
-        let secret = format!("{}key = AKIA{}\n", numbered("s"), "IOSFODNN7EXAMPLQ");
-        documents.insert("file:///p/s.rs".to_owned(), document("/p/s.rs", &secret));
-        let mut prompts = PromptBuilder::default();
-        let mut ask = |uri: &str| prompts.at(&documents, uri, 70, &limits).unwrap();
-        assert_eq!(ask("file:///p/s.rs").context.unwrap().excerpts, []);
-        ask(OTHER);
-        let prompt = ask(HERE);
-        assert!(prompt.prefix.starts_with("here 0\n"), "{}", prompt.prefix);
-        assert!(prompt.suffix.ends_with("here 19\n"), "{}", prompt.suffix);
-        let context = prompt.context.unwrap();
-        let shown: Vec<_> =
-            context.excerpts.iter().map(|excerpt| (&*excerpt.path, excerpt.text.len())).collect();
-        assert_eq!(shown, [("model.rs", numbered("other").len())]);
-    }
-
     /// The excerpts that a prompt elsewhere shows after the user changed a line at `path`, at the
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
         let limits =
-            PromptLimits { window, context_chars, rules: &Rules, code: OtherCode::OfDocuments };
+            PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
@@ -420,7 +327,6 @@ mod tests {
             window,
             context_chars: 1_000,
             rules: &Rules,
-            code: OtherCode::OfDocuments,
         };
         let mut prompts = PromptBuilder::default();
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
@@ -459,7 +365,6 @@ mod tests {
             window,
             context_chars: 1_000,
             rules,
-            code: OtherCode::OfDocuments,
         };
         let mut prompts = PromptBuilder::default();
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
@@ -482,7 +387,6 @@ mod tests {
             window,
             context_chars: 1_000,
             rules: &Rules,
-            code: OtherCode::OfDocuments,
         };
         let mut prompts = PromptBuilder::default();
         let model = document("/p/model.rs", MODEL);

@@ -46,9 +46,6 @@ pub struct LabConfig {
     /// When the model scores a next edit before the gate decides on it. A model that is not in
     /// memory is not loaded for that.
     pub next_edit_score: NextEditScore,
-    /// Whether prompts show the code that llama.vim would show, so that Hone can be measured
-    /// against its rules: 256 lines before the cursor, 64 behind it, and a ring of 16 chunks.
-    pub chunk_ring: bool,
     /// The hyperparameters of an update.
     pub ppo: Hyper,
 }
@@ -66,7 +63,6 @@ impl Default for LabConfig {
             hand_prompts_over: true,
             gate_threshold: 0.0,
             next_edit_score: NextEditScore::default(),
-            chunk_ring: false,
             ppo: Hyper::default(),
         }
     }

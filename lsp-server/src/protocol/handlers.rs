@@ -161,12 +161,13 @@ impl LanguageServer for Backend {
         self.session.close(params.text_document.uri.as_str());
     }
 
-    async fn did_save(&self, params: DidSaveTextDocumentParams) {
-        self.session.saved(params.text_document.uri.as_str());
-    }
+    // The next three messages mean nothing to Hone. Clients send them unasked, and without a handler
+    // each would be a warning in the log.
 
-    /// Ignores the message, which some clients send unasked. Without this, each would be a warning
-    /// in the log.
+    async fn did_save(&self, _: DidSaveTextDocumentParams) {}
+
+    async fn notebook_did_save(&self, _: DidSaveNotebookDocumentParams) {}
+
     async fn did_change_watched_files(&self, _: DidChangeWatchedFilesParams) {}
 
     async fn did_change_workspace_folders(&self, params: DidChangeWorkspaceFoldersParams) {
@@ -192,8 +193,6 @@ impl LanguageServer for Backend {
             }
         }
     }
-
-    async fn notebook_did_save(&self, _: DidSaveNotebookDocumentParams) {}
 
     async fn notebook_did_close(&self, params: DidCloseNotebookDocumentParams) {
         self.session.close_notebook(params.notebook_document.uri.as_str());

@@ -3,7 +3,7 @@
 
 use super::{Session, SessionError, State};
 use crate::config::Config;
-use crate::session::other_code::Quotable;
+use crate::privacy::QuotableFiles;
 use crate::session::request::as_set;
 use crate::session::{imports, tool_edits};
 use completion::document::{Document, Edit, Position};
@@ -36,8 +36,8 @@ impl Session {
         self.services.recorder.record(state.next_edits.left(uri));
         if !state.notebooks.is_cell(uri) {
             let config = self.services.settings.current();
-            let around = Quotable::default();
-            state.prompts.close(uri, &document, &self.limits(&config, &around));
+            let rules = QuotableFiles::default();
+            state.prompts.close(uri, &document, &self.limits(&config, &rules));
         }
         let findings = state.survival.close(uri, &document, now_ms);
         self.tell(findings);
@@ -69,8 +69,7 @@ impl Session {
         let files = imports::read(&document.path, &document.text);
         let paths = files.iter().map(|file| file.path.clone()).collect();
         let rules = self.services.privacy.quotable(paths, &config.not_stored);
-        let around = Quotable::by(rules);
-        let limits = self.limits(&config, &around);
+        let limits = self.limits(&config, &rules);
         for file in files {
             self.state.lock().prompts.add(&file, &limits);
         }
@@ -175,14 +174,6 @@ impl Session {
         Some(applied)
     }
 
-    /// The user has saved this document.
-    pub fn saved(&self, uri: &str) {
-        let State { documents, prompts, .. } = &mut *self.state.lock();
-        if let Some(document) = documents.get(uri) {
-            prompts.saved(uri, document);
-        }
-    }
-
     /// The user looks at this document.
     pub fn visit(&self, uri: &str) {
         let mut state = self.state.lock();
@@ -195,7 +186,7 @@ impl Session {
     /// user looks around.
     pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
         let config = self.services.settings.current();
-        let around = self.look_around(uri, &config);
+        let rules = self.quotable(uri, &config);
         let mut guard = self.state.lock();
         let state = &mut *guard;
         if state.documents.contains_key(uri) {
@@ -205,7 +196,7 @@ impl Session {
         let cursor = document.offset(position, state.encoding)?;
         if state.current.is_none() && config.completes(&document.path, &document.language) {
             state.prompts.visit(document);
-            let limits = self.limits(&config, &around);
+            let limits = self.limits(&config, &rules);
             if let Some(prompt) = state.prompt(uri, cursor, &limits) {
                 self.services.engine.warm(as_set(&config.lab, prompt));
             }
@@ -213,12 +204,15 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn limits<'a>(&self, config: &Config, around: &'a Quotable) -> PromptLimits<'a> {
+    pub(super) fn limits<'a>(
+        &self,
+        config: &Config,
+        rules: &'a QuotableFiles,
+    ) -> PromptLimits<'a> {
         PromptLimits {
             window: config.lab.window(),
             context_chars: self.context_chars(config),
-            rules: &around.rules,
-            code: around.code(),
+            rules,
         }
     }
 

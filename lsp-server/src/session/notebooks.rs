@@ -6,7 +6,7 @@
 
 use super::prompt_names::named_for_model;
 use super::{Session, State};
-use crate::session::other_code::Quotable;
+use crate::privacy::QuotableFiles;
 use completion::document::{Document, Edit};
 use completion::prompt::FimPrompt;
 use completion::prompt_builder::{PromptBuilder, PromptLimits};
@@ -186,8 +186,8 @@ impl Session {
             let mut guard = self.state.lock();
             let State { notebooks, documents, prompts, .. } = &mut *guard;
             let Some(cells) = notebooks.cells.get(notebook).cloned() else { return };
-            let around = Quotable::default();
-            let limits = self.limits(&config, &around);
+            let rules = QuotableFiles::default();
+            let limits = self.limits(&config, &rules);
             for cell in cells.iter().rev() {
                 if let Some(Joined { key, document, .. }) = notebooks.joined(documents, &cell.uri) {
                     prompts.close(&key, &document, &limits);

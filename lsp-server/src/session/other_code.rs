@@ -4,33 +4,13 @@
 use super::Session;
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
-use completion::prompt_builder::OtherCode;
-
-/// What prompts at one place may show.
-#[derive(Default)]
-pub(super) struct Quotable {
-    pub rules: QuotableFiles,
-    code: OtherCode,
-}
-
-impl Quotable {
-    pub fn by(rules: QuotableFiles) -> Quotable {
-        Quotable { rules, code: OtherCode::default() }
-    }
-
-    pub fn code(&self) -> OtherCode {
-        self.code
-    }
-}
 
 impl Session {
-    /// Returns what prompts in a document may show.
-    pub(super) fn look_around(&self, uri: &str, config: &Current) -> Quotable {
+    /// Returns the rules for what prompts in a document may quote.
+    pub(super) fn quotable(&self, uri: &str, config: &Current) -> QuotableFiles {
         if self.context_chars(config) == 0 {
-            return Quotable::default();
+            return QuotableFiles::default();
         }
-        let code =
-            if config.lab.chunk_ring { OtherCode::Ring } else { OtherCode::OfDocuments };
         let paths = {
             let state = self.state.lock();
             let mut paths = state.prompts.sources();
@@ -38,6 +18,6 @@ impl Session {
             paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
             paths
         };
-        Quotable { code, rules: self.services.privacy.quotable(paths, &config.not_stored) }
+        self.services.privacy.quotable(paths, &config.not_stored)
     }
 }

@@ -8,7 +8,7 @@ use crate::config::{CompletionConfig, Config, LabConfig};
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
-use crate::session::other_code::Quotable;
+use crate::privacy::QuotableFiles;
 use crate::session::suppressed::Remainder;
 use crate::session::tracker::Offer;
 use completion::auto_closed::is_between_braces;
@@ -283,10 +283,10 @@ impl Session {
             Ok(choice) => choice,
             Err(answer) => return Ok(Start::Answered(answer)),
         };
-        let around = self.look_around(uri, &config);
+        let rules = self.quotable(uri, &config);
         let state = &mut *self.state.lock();
         let mut pending =
-            self.prepare(state, place.context, choice, &place.live, &config, &around)?;
+            self.prepare(state, place.context, choice, &place.live, &config, &rules)?;
         // What was found for the prompt since may have been forgotten in the meantime.
         pending.forgets = place.forgets;
         if !place.live.goes_on {
@@ -386,7 +386,7 @@ impl Session {
         choice: Choice,
         live: &LiveOffer,
         config: &Current,
-        around: &Quotable,
+        rules: &QuotableFiles,
     ) -> Result<PendingRequest, SessionError> {
         let (completion, trigger) = (&config.completion, choice.trigger);
         let stand = CursorKind::behind(&context.around.line_before);
@@ -402,7 +402,7 @@ impl Session {
         } else {
             stop_rule(&context.text, context.cursor, &context.language, trigger, completion)
         };
-        let limits = self.limits(config, around);
+        let limits = self.limits(config, rules);
         // The prompt is that of the text as it is asked about.
         let document = state.documents.get_mut(&context.uri).ok_or_else(not_open)?;
         let real = std::mem::replace(&mut document.text, context.text.clone());
