@@ -181,6 +181,14 @@ pub struct GateRecord {
     pub held_back: Option<String>,
 }
 
+impl GateRecord {
+    /// Returns the features, if they are those of this version of a list.
+    pub fn features_of<const N: usize>(&self, version: u32) -> Option<[f64; N]> {
+        let features: &[f32; N] = self.features.as_slice().try_into().ok()?;
+        (self.features_version == version).then(|| features.map(f64::from))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ArmRecord {
     /// Log position at which the trial began: its name.
@@ -306,6 +314,20 @@ pub enum Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn features_of_another_version_or_number_are_not_read() {
+        let gate = GateRecord {
+            features_version: 3,
+            features: vec![1.0, 0.5],
+            probability: 0.5,
+            propensity: 1.0,
+            held_back: None,
+        };
+        assert_eq!(gate.features_of(3), Some([1.0, 0.5]));
+        assert_eq!(gate.features_of::<2>(2), None);
+        assert_eq!(gate.features_of::<3>(3), None);
+    }
 
     #[test]
     fn a_next_edit_reads_back_as_it_was_written() {

@@ -24,9 +24,6 @@ pub struct NextEdit {
     pub support: u32,
     /// The user asked for it with a key.
     pub invoked: bool,
-    /// ln P(new text) − ln P(old text) under the base model. None if it was not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_ratio: Option<f32>,
     pub gate: Option<GateRecord>,
 }
 
@@ -75,20 +72,5 @@ impl NextEditOutcome {
             | NextEditOutcome::Undone => Some(false),
             NextEditOutcome::Superseded | NextEditOutcome::Unseen => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_from_before_the_model_was_asked_is_read() {
-        let json = r#"{"id": "e-1", "path": "/a.rs", "language": "rust", "line": 3, "rule": 7,
-                       "kind": "rewrite", "support": 2, "invoked": false, "gate": null}"#;
-        let read: NextEdit = serde_json::from_str(json).unwrap();
-        assert_eq!(read.log_ratio, None);
-        let written = serde_json::to_value(&read).unwrap();
-        assert!(written.get("log_ratio").is_none(), "an unknown one takes no room: {written}");
     }
 }

@@ -1,6 +1,5 @@
 //! The table `[lab]`: settings that only experiments change.
 
-use super::NextEditScore;
 use completion::prompt::Window;
 use feedback::job::Hyper;
 use schemars::JsonSchema;
@@ -43,9 +42,6 @@ pub struct LabConfig {
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
     pub gate_threshold: f64,
-    /// When the model scores a next edit before the gate decides on it. A model that is not in
-    /// memory is not loaded for that.
-    pub next_edit_score: NextEditScore,
     /// The hyperparameters of an update.
     pub ppo: Hyper,
 }
@@ -62,7 +58,6 @@ impl Default for LabConfig {
             compute_ahead: true,
             hand_prompts_over: true,
             gate_threshold: 0.0,
-            next_edit_score: NextEditScore::default(),
             ppo: Hyper::default(),
         }
     }

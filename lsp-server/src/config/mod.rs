@@ -22,7 +22,7 @@ pub use eagerness::Eagerness;
 pub use expected::unknown;
 pub use file::{Changed, set};
 pub use lab::{LAB, LabConfig};
-pub use next_edit::{NextEdit, NextEditScore};
+pub use next_edit::NextEdit;
 pub use schema::{names, node, schema, schema_for_users};
 pub use team::TeamConfig;
 

@@ -218,7 +218,6 @@ impl Session {
         selected: Option<Selected>,
     ) -> Result<Completed, SessionError> {
         self.services.activity.touch();
-        self.search.give_way();
         let mut pending = match self.begin(uri, position, trigger, selected)? {
             Start::Answered(completed) => return Ok(completed),
             Start::Pending(pending) => pending,

@@ -160,7 +160,6 @@ fn gate_updates() -> Vec<Duration> {
             support: random.random_range(2..9),
             lines_away: Some(random.random_range(0..400)),
             is_in_same_block: random.random_bool(0.5),
-            log_ratio: random.random_bool(0.5).then(|| random.random_range(-8.0..8.0)),
         };
         let id = format!("e-{number}");
         let edit = NextEdit {
@@ -173,7 +172,6 @@ fn gate_updates() -> Vec<Duration> {
             kind: seen.kind,
             support: seen.support,
             invoked: false,
-            log_ratio: seen.log_ratio,
             gate: Some(gate.judge(&seen, 0.5)),
         };
         tell(&mut gate, EventKind::NextEdit(Box::new(edit)));

@@ -22,7 +22,6 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
         "config set" => owned(&["completion.max_tokens", "9"]),
         "forget" => owned(&["--all", "--yes"]),
         "lab gate" => vec!["--replay".into(), folder.display().to_string()],
-        "lab edit-gate" => vec![folder.display().to_string()],
         "lab texts" => vec!["--model".into(), new.clone(), new],
         "model use" => owned(&["smollm2-135m"]),
         "team contribute" => owned(&["--members", "3"]),

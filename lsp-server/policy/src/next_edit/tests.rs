@@ -8,7 +8,6 @@ fn near(rule: u64) -> Surroundings {
         support: 2,
         lines_away: Some(10),
         is_in_same_block: false,
-        log_ratio: None,
     }
 }
 
@@ -25,7 +24,6 @@ fn one(gate: &mut EditGate, number: u64, seen: &Surroundings, outcome: NextEditO
         kind: seen.kind,
         support: seen.support,
         invoked: false,
-        log_ratio: seen.log_ratio,
         gate: Some(gate.judge(seen, 0.5)),
     };
     tell(gate, EventKind::NextEdit(Box::new(edit)));
@@ -97,49 +95,4 @@ fn a_hundred_thousand_labels_keep_the_gate_finite() {
     let record = gate.judge(&near(7), 0.5);
     assert!(record.probability.is_finite() && record.propensity.is_finite());
     assert!(gate.rules.len() <= RULES_MAX && gate.open.len() <= OPEN_MAX);
-}
-
-#[test]
-fn the_gate_learns_what_the_model_knows() {
-    let mut gate = EditGate::default();
-    let with = |log_ratio| Surroundings { log_ratio, ..near(1) };
-    let probability = |gate: &EditGate, log_ratio| gate.judge(&with(log_ratio), 0.5).probability;
-    for number in 0..40 {
-        let (log_ratio, outcome) = match number % 2 {
-            0 => (4.0, NextEditOutcome::Accepted),
-            _ => (-4.0, NextEditOutcome::Rejected),
-        };
-        let seen = Surroundings { rule: number, ..with(Some(log_ratio)) };
-        one(&mut gate, number, &seen, outcome);
-    }
-    let (likely, unlikely) = (probability(&gate, Some(4.0)), probability(&gate, Some(-4.0)));
-    let unknown = probability(&gate, None);
-    assert!(likely > 0.7 && unlikely < 0.3, "{likely} {unlikely}");
-    assert!((unlikely..likely).contains(&unknown), "{unknown}");
-    let against = gate.weighed_against(&gate.judge(&with(Some(-4.0)), 0.5));
-    assert!(against.contains(&"log-ratio of the new text to the old"), "{against:?}");
-}
-
-#[test]
-fn a_model_that_is_sure_counts_as_much_as_one_that_is_very_sure() {
-    let gate = EditGate::default();
-    let features = |log_ratio| {
-        gate.judge(&Surroundings { log_ratio: Some(log_ratio), ..near(1) }, 0.5).features
-    };
-    assert_eq!(features(7.0), features(700.0));
-    assert_eq!(features(-7.0), features(f32::NEG_INFINITY));
-}
-
-/// What was recorded before the model was asked teaches the same as where it was not.
-#[test]
-fn a_record_without_the_model_is_one_of_an_unknown_log_ratio() {
-    let gate = EditGate::default();
-    let record = gate.judge(&near(1), 0.5);
-    let mut older = record.clone();
-    older.features_version = 1;
-    older.features.truncate(13);
-    assert_eq!(features::recorded(&older), features::recorded(&record));
-    assert_eq!(features::recorded(&older).unwrap()[13..], [0.0, 0.0]);
-    older.features.pop();
-    assert_eq!(features::recorded(&older), None);
 }

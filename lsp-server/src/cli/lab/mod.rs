@@ -1,6 +1,5 @@
 //! `hone lab`: commands that only experiments need. `hone --help` does not list them.
 
-pub mod edit_gate;
 pub mod gate;
 pub mod texts;
 pub mod trial;
@@ -12,9 +11,6 @@ use clap::Subcommand;
 pub enum LabCommand {
     /// Ask the logs of other homes what a gate would have held back, or fit a prior to them
     Gate(gate::GateArgs),
-    /// Replay logs of next edits that were scored, and print what the model's word adds to their
-    /// gate
-    EditGate(edit_gate::EditGateArgs),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
@@ -24,7 +20,6 @@ pub enum LabCommand {
 pub fn run(command: LabCommand) -> Result<()> {
     match command {
         LabCommand::Gate(args) => gate::run(&args),
-        LabCommand::EditGate(args) => edit_gate::run(&args),
         LabCommand::Trial(args) => trial::run(&args),
         LabCommand::Texts(args) => texts::run(&args),
     }

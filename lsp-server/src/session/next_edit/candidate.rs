@@ -1,7 +1,6 @@
 //! A place that was found, with all that the gate and the log want to know of it.
 
 use super::Asked;
-use super::log_ratio::Texts;
 use crate::session::State;
 use completion::document::Document;
 use feedback::event::NextEditKind;
@@ -24,8 +23,6 @@ pub struct Candidate {
     pub cursor_line: usize,
     /// Whether the log may hold it.
     pub may_store: bool,
-    /// Whether the model was asked, whatever came of it.
-    pub is_scored: bool,
 }
 
 impl Candidate {
@@ -52,12 +49,10 @@ impl Candidate {
             support: edit.support as u32,
             lines_away: is_here.then(|| line.abs_diff(cursor_line) as u32),
             is_in_same_block: is_here && is_in_same_block(text, line, cursor_line),
-            log_ratio: None,
         };
         let Document { path, language, .. } = document;
-        let (path, language) = (path.clone(), language.clone());
-        let (may_store, is_scored) = (false, false);
-        Some(Candidate { edit, place, path, language, seen, cursor_line, may_store, is_scored })
+        let (path, language, may_store) = (path.clone(), language.clone(), false);
+        Some(Candidate { edit, place, path, language, seen, cursor_line, may_store })
     }
 
     /// Whether what is to be replaced stands at the place now.
@@ -68,12 +63,6 @@ impl Candidate {
                 && text.char_to_byte(self.place.start) == self.edit.range.start
                 && text.slice(self.place.clone()) == self.edit.old
         })
-    }
-
-    /// What the model is asked of it.
-    pub fn texts(&self, state: &State) -> Option<Texts> {
-        let text = &state.documents.get(&*self.edit.file)?.text;
-        Texts::of(text, &self.place, &self.edit.new)
     }
 }
 

@@ -2,16 +2,13 @@
 //!
 //! A keystroke only adds its change to a queue ([`inbox`]). A request hears what was queued and
 //! searches on a thread of its own, one at a time for each session ([`finder`]). What becomes of an
-//! offered edit is read from the documents, because clients differ in what they tell ([`live`]).
-//! Where the gate is unsure of a place, the offer waits a little for what the model says of it
-//! ([`log_ratio`]).
+//! offered edit is read from the documents, because clients differ in what they report ([`live`]).
 
 mod candidate;
 mod finder;
 mod inbox;
 mod listing;
 mod live;
-mod log_ratio;
 mod offer;
 mod reader;
 mod scan;
@@ -21,9 +18,7 @@ mod unopened;
 
 pub use finder::Finder;
 pub use inbox::Inbox;
-use log_ratio::{Known, Texts};
 pub use offer::OfferedEdit;
-use offer::Step;
 
 use super::Session;
 use crate::config::NextEdit as Setting;
@@ -35,7 +30,7 @@ use feedback::event::{Evidence, NextEditOutcome, Outcome};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 
 /// Searches at a time in one session.
 const SEARCHES: usize = 1;
@@ -44,30 +39,18 @@ const SEARCHES: usize = 1;
 pub struct Search {
     finder: Mutex<Finder>,
     turn: Semaphore,
-    /// Wakes who waits for the model, because a newer request has come.
-    newer: Notify,
-    known: Mutex<Known>,
 }
 
 impl Default for Search {
     fn default() -> Search {
-        let turn = Semaphore::new(SEARCHES);
-        Search { finder: Mutex::default(), turn, newer: Notify::new(), known: Mutex::default() }
+        Search { finder: Mutex::default(), turn: Semaphore::new(SEARCHES) }
     }
 }
 
 impl Search {
     /// Forgets the edits so far.
     pub fn forget(&self) {
-        self.give_way();
         *self.finder.lock() = Finder::default();
-        *self.known.lock() = Known::default();
-    }
-
-    /// A newer request has come, for a next edit or a completion. Nobody waits for the model's word
-    /// on an older one.
-    pub fn give_way(&self) {
-        self.newer.notify_waiters();
     }
 }
 
@@ -108,42 +91,17 @@ impl Session {
         trigger: Trigger,
     ) -> Result<OfferedEdit, Reason> {
         let asked = self.ask_for_edit(uri, version, position, trigger)?;
-        self.search.give_way();
-        let mut step = self.search_in_turn(&asked).await?;
-        loop {
-            match step {
-                Step::Ended(answer) => return answer,
-                Step::Unsure(unsure) => {
-                    let log_ratio = self.log_ratio(&asked, unsure.texts.clone()).await;
-                    step = self.offer_first(&asked, unsure.told(log_ratio));
-                }
-            }
-        }
-    }
-
-    async fn search_in_turn(self: &Arc<Session>, asked: &Asked) -> Result<Step, Reason> {
         let turn = self.search.turn.acquire().await;
-        if turn.is_err() || !self.is_newest(asked) {
+        if turn.is_err() || !self.is_newest(&asked) {
             return Err(Reason::Superseded);
         }
-        let (session, asked) = (self.clone(), asked.clone());
+        let session = self.clone();
         let searched = tokio::task::spawn_blocking(move || session.search(&asked)).await;
-        searched.map_err(|error| Reason::Failed { message: error.to_string() })
+        searched.unwrap_or_else(|error| Err(Reason::Failed { message: error.to_string() }))
     }
 
     fn is_newest(&self, asked: &Asked) -> bool {
         self.state.lock().next_edits.asked == asked.number
-    }
-
-    /// What the model says of a place. The turn to search is free meanwhile.
-    async fn log_ratio(&self, asked: &Asked, texts: Texts) -> Option<f32> {
-        let known = self.search.known.lock().get(&texts);
-        if let Some(known) = known {
-            return known;
-        }
-        let waits = self.services.clock.passes();
-        let is_newest = || self.is_newest(asked);
-        self.search.log_ratio(&self.services.engine, texts, waits, is_newest).await
     }
 
     fn ask_for_edit(

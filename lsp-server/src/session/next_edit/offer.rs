@@ -3,21 +3,17 @@
 use super::candidate::Candidate;
 use super::finder::OpenDocument;
 use super::live::Live;
-use super::log_ratio::Texts;
 use super::{Asked, Session};
-use crate::config::NextEditScore;
 use crate::privacy;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::State;
 use crate::session::request::Trigger;
 use completion::document::{Document, Position};
-use engine::unloading::Resident;
 use feedback::event::{EventKind, GateRecord, NextEdit as Record, OfferId};
 use next_edit::{NextEdit, Nothing};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::ops::RangeInclusive;
 
 /// Places that one search looks for: the gate may hold back the first ones.
 const CANDIDATES_MAX: usize = 4;
@@ -35,36 +31,9 @@ pub struct OfferedEdit {
     pub new: String,
 }
 
-/// How likely an edit is right, without the model, where the model is asked too. Below and above
-/// that the decision stands. The bounds are assumptions.
-const UNSURE: RangeInclusive<f32> = 0.3..=0.9;
-
-/// How far a search has come.
-pub(super) enum Step {
-    Ended(Result<OfferedEdit, Reason>),
-    /// The model is to be asked about one of the places.
-    Unsure(Box<Unsure>),
-}
-
-pub(super) struct Unsure {
-    candidates: Vec<Candidate>,
-    at: usize,
-    pub texts: Texts,
-}
-
-impl Unsure {
-    /// The places, now that the model was asked.
-    pub fn told(self, log_ratio: Option<f32>) -> Vec<Candidate> {
-        let Unsure { mut candidates, at, .. } = self;
-        candidates[at].is_scored = true;
-        candidates[at].seen.log_ratio = log_ratio;
-        candidates
-    }
-}
-
 impl Session {
     /// Hears what was queued, and searches. This takes its time and may read ignore files.
-    pub(super) fn search(&self, asked: &Asked) -> Step {
+    pub(super) fn search(&self, asked: &Asked) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
         let mut finder = self.search.finder.lock();
         let news = self.state.lock().next_edits.take_news();
@@ -78,12 +47,12 @@ impl Session {
         }
         match (self.offer_first(asked, candidates), nothing) {
             // Nothing was held back, because nothing was found.
-            (Step::Ended(Err(Reason::NoOtherPlace)), Some(Reason::NoOtherPlace)) => {
+            (Err(Reason::NoOtherPlace), Some(Reason::NoOtherPlace)) => {
                 let further = self.look_further(asked, &mut finder, &config);
-                Step::Ended(Err(further.unwrap_or(Reason::NoOtherPlace)))
+                Err(further.unwrap_or(Reason::NoOtherPlace))
             }
-            (Step::Ended(Err(Reason::NoOtherPlace)), Some(nothing)) => Step::Ended(Err(nothing)),
-            (step, _) => step,
+            (Err(Reason::NoOtherPlace), Some(nothing)) => Err(nothing),
+            (answer, _) => answer,
         }
     }
 
@@ -115,45 +84,43 @@ impl Session {
         found.into_iter().filter_map(|edit| Candidate::of(&state, asked, edit)).collect()
     }
 
-    /// Offers the first candidate that the gate lets through, unless the model is to be asked about
-    /// it first. What is on screen stays if it is among them.
-    pub(super) fn offer_first(&self, asked: &Asked, candidates: Vec<Candidate>) -> Step {
+    /// Offers the first candidate that the gate lets through. What is on screen stays if it is among
+    /// them.
+    fn offer_first(
+        &self,
+        asked: &Asked,
+        candidates: Vec<Candidate>,
+    ) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
         let mut state = self.state.lock();
         if !self.is_current(&state, asked) {
-            return Step::Ended(Err(Reason::Superseded));
+            return Err(Reason::Superseded);
         }
         let live = state.next_edits.live.as_ref();
         let stays = candidates.iter().find(|one| {
             one.fits(&state) && live.is_some_and(|live| live.is(&one.edit, &one.place))
         });
         if let (Some(one), Some(live)) = (stays, live) {
-            return Step::Ended(offered(&state, &live.id, one).ok_or(Reason::OutOfStep));
+            return offered(&state, &live.id, one).ok_or(Reason::OutOfStep);
         }
         let mut otherwise = Reason::NoOtherPlace;
         let mut chosen = None;
-        let mut unsure = None;
-        for (at, one) in candidates.iter().enumerate().filter(|(_, one)| one.fits(&state)) {
-            let gate = self.judge(one, &config);
-            unsure = self.unsure(&state, asked, one, &gate, &config).map(|texts| (at, texts));
-            if unsure.is_some() {
-                break;
+        for one in candidates {
+            if !one.fits(&state) {
+                continue;
             }
+            let gate = self.judge(&one, &config);
             let draw =
                 StdRng::seed_from_u64(one.edit.rule.0 ^ one.place.start as u64).random::<f64>();
             if asked.trigger == Trigger::Invoked || draw < f64::from(gate.propensity) {
-                chosen = Some((at, gate));
+                chosen = Some((one, gate));
                 break;
             }
             if otherwise == Reason::NoOtherPlace {
-                otherwise = self.held_back(one, &gate, &config);
+                otherwise = self.held_back(&one, &gate, &config);
             }
         }
-        if let Some((at, texts)) = unsure {
-            return Step::Unsure(Box::new(Unsure { candidates, at, texts }));
-        }
-        let chosen = chosen.and_then(|(at, gate)| Some((candidates.into_iter().nth(at)?, gate)));
-        Step::Ended(self.make_offer(&mut state, asked, chosen).ok_or(otherwise))
+        self.make_offer(&mut state, asked, chosen).ok_or(otherwise)
     }
 
     /// Records what was chosen, and makes an offer of it.
@@ -186,26 +153,6 @@ impl Session {
         let document = state.documents.get(&asked.uri);
         state.next_edits.asked == asked.number
             && document.is_some_and(|document| document.version == asked.version)
-    }
-
-    /// What the model is to be asked about a place before the gate decides, if anything. It is not
-    /// asked where the user wants the edit whatever it says.
-    fn unsure(
-        &self,
-        state: &State,
-        asked: &Asked,
-        one: &Candidate,
-        gate: &GateRecord,
-        config: &Current,
-    ) -> Option<Texts> {
-        let is_wanted = match config.lab.next_edit_score {
-            NextEditScore::Off => false,
-            NextEditScore::Unsure => config.gate.enabled && UNSURE.contains(&gate.probability),
-            NextEditScore::Always => true,
-        };
-        let is_open = !one.is_scored && asked.trigger == Trigger::Automatic;
-        let is_asked = is_open && is_wanted && self.services.engine.resident() == Resident::Loaded;
-        is_asked.then(|| one.texts(state)).flatten()
     }
 
     fn held_back(&self, one: &Candidate, gate: &GateRecord, config: &Current) -> Reason {
@@ -263,7 +210,6 @@ fn record(id: OfferId, one: &Candidate, trigger: Trigger, gate: GateRecord) -> E
         kind: one.seen.kind,
         support: one.seen.support,
         invoked: trigger == Trigger::Invoked,
-        log_ratio: one.seen.log_ratio,
         gate: Some(gate),
     }))
 }

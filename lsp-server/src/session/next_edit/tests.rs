@@ -15,8 +15,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-mod scored;
-
 /// The longest wait for a place in a file that is not open.
 const PATIENCE: Duration = Duration::from_secs(60);
 
