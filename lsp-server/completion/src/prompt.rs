@@ -39,22 +39,6 @@ pub struct FimPrompt {
     pub suffix: String,
 }
 
-impl FimPrompt {
-    /// The same prompt without healing: it ends at the cursor.
-    pub fn unhealed(mut self) -> FimPrompt {
-        self.line.push_str(&std::mem::take(&mut self.healing));
-        self
-    }
-
-    /// The same prompt with all text before the cursor in the prefix, as models are trained to fill
-    /// in. Nothing stands behind the middle token, and the adapter acts from there on.
-    pub fn line_before_suffix(mut self) -> FimPrompt {
-        self.prefix.push_str(&std::mem::take(&mut self.typed));
-        self.prefix.push_str(&std::mem::take(&mut self.line));
-        self
-    }
-}
-
 /// Other code that the model reads first, with the names of the repository and the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PromptContext {
@@ -321,21 +305,6 @@ mod tests {
         assert_eq!((&then.prefix, &then.suffix), (&first.prefix, &first.suffix));
         assert_eq!(then.typed, "if b {\n    c();\n");
         assert_eq!((then.line.as_str(), then.healing.as_str()), ("", "    "));
-    }
-
-    #[test]
-    fn without_healing_the_prompt_ends_at_the_cursor() {
-        let prompt = at("fn main() {\n    let x = fo|;\n}\n").unhealed();
-        assert_eq!((prompt.line.as_str(), prompt.healing.as_str()), ("    let x = fo", ""));
-    }
-
-    #[test]
-    fn without_a_line_behind_the_middle_token_all_before_the_cursor_is_prefix() {
-        let (_, then) = then("a();\n", "}\n", "a();\nb();\n    let c|}\n");
-        let plain = then.clone().line_before_suffix();
-        assert_eq!(plain.prefix, "a();\nb();\n    let");
-        assert_eq!((plain.typed.as_str(), plain.line.as_str()), ("", ""));
-        assert_eq!((plain.healing, plain.suffix), (then.healing, then.suffix));
     }
 
     #[test]

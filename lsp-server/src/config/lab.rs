@@ -25,19 +25,6 @@ pub struct LabConfig {
     /// first.
     #[schemars(range(min = 256, max = 4_096))]
     pub prompt_tokens: usize,
-    /// Whether the prompt ends before the token that the cursor may stand in, and the
-    /// completion begins with what was typed of it. If it is off, the prompt ends at the
-    /// cursor.
-    pub token_healing: bool,
-    /// Whether the line that is typed comes last in the prompt, so that a key costs
-    /// little. If it is off, what follows the cursor comes last, and the model reads that
-    /// again at every key.
-    pub line_behind_middle: bool,
-    /// Whether the completions behind an offer are computed while it is read.
-    pub compute_ahead: bool,
-    /// Whether what the engine has computed of a prompt is handed to the learner. If it is off, the
-    /// learner computes it again.
-    pub hand_prompts_over: bool,
     /// P(accepted) from which on the gate shows an offer, in place of the one that
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
@@ -53,10 +40,6 @@ impl Default for LabConfig {
             prefix_chars: 1_500,
             suffix_chars: 500,
             prompt_tokens: 1_536,
-            token_healing: true,
-            line_behind_middle: true,
-            compute_ahead: true,
-            hand_prompts_over: true,
             gate_threshold: 0.0,
             ppo: Hyper::default(),
         }

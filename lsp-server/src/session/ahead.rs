@@ -5,7 +5,7 @@
 use super::{Session, State};
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
-use crate::session::request::{CursorContext, Trigger, as_set, stop_rule};
+use crate::session::request::{CursorContext, Trigger, stop_rule};
 use crate::session::tracker::Offer;
 use completion::postprocess::NearbyText;
 use engine::Request;
@@ -57,13 +57,12 @@ impl Session {
     }
 
     fn compute_ahead(&self, state: &State, places: Vec<CursorContext>) {
-        let config = self.services.settings.current();
         let is_line_free = |place: &CursorContext| place.around.rest_of_line.trim().is_empty();
-        // In a rehearsal nobody's time passes.
-        let wanted = config.lab.compute_ahead && self.services.clock.passes();
-        if !wanted || !places.iter().all(is_line_free) {
+        // A rehearsal's clock does not advance, so nothing is computed ahead.
+        if !self.services.clock.passes() || !places.iter().all(is_line_free) {
             return;
         }
+        let config = self.services.settings.current();
         let numbered = (state.asked..).zip(&places);
         let requests: Vec<Request> = numbered
             .map_while(|(asked, place)| self.likely(state, place, asked, &config))
@@ -91,7 +90,7 @@ impl Session {
         let (adapter, _) = self.services.adapters.draw_arm(draw, config.learning.trial);
         let (trigger, completion) = (Trigger::Automatic, &config.completion);
         let rule = stop_rule(&place.text, place.cursor, &place.language, trigger, completion);
-        Some(place.request(as_set(&config.lab, prompt), adapter, rule, trigger, config))
+        Some(place.request(prompt, adapter, rule, trigger, config))
     }
 }
 

@@ -4,7 +4,6 @@
 use super::{Session, SessionError, State};
 use crate::config::Config;
 use crate::privacy::QuotableFiles;
-use crate::session::request::as_set;
 use crate::session::{imports, tool_edits};
 use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::PromptLimits;
@@ -198,7 +197,7 @@ impl Session {
             state.prompts.visit(document);
             let limits = self.limits(&config, &rules);
             if let Some(prompt) = state.prompt(uri, cursor, &limits) {
-                self.services.engine.warm(as_set(&config.lab, prompt));
+                self.services.engine.warm(prompt);
             }
         }
         Ok(())

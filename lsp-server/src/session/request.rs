@@ -4,7 +4,7 @@
 use super::{
     Completed, Computing, Entry, Selected, Session, SessionError, State, Suggestion, suggestion,
 };
-use crate::config::{CompletionConfig, Config, LabConfig};
+use crate::config::{CompletionConfig, Config};
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
@@ -202,7 +202,7 @@ impl CursorContext {
         config: &Config,
     ) -> Request {
         Request {
-            prompt: as_set(&config.lab, prompt),
+            prompt,
             adapter,
             sampling: self.sampling(config.lab.temperature),
             max_tokens: config.completion.max_tokens,
@@ -514,15 +514,4 @@ pub fn stop_rule(
     let invoked = trigger == Trigger::Invoked;
     let setting = MultilineSetting { multiline: config.multiline, max_lines: config.max_lines };
     StopRule::at(text, cursor, language, invoked, setting)
-}
-
-/// The prompt without what the settings switch off.
-pub fn as_set(config: &LabConfig, mut prompt: FimPrompt) -> FimPrompt {
-    if !config.token_healing {
-        prompt = prompt.unhealed();
-    }
-    if !config.line_behind_middle {
-        prompt = prompt.line_before_suffix();
-    }
-    prompt
 }

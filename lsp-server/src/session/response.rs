@@ -113,7 +113,7 @@ impl<'a> ResponseBuilder<'a> {
     /// Keeps what was computed of the prompt for the learner, if the answer may be learned from.
     fn hand_over(&self, completion: &Completion) {
         let config = self.services.settings.current();
-        let is_wanted = self.may_store && config.learning.enabled && config.lab.hand_prompts_over;
+        let is_wanted = self.may_store && config.learning.enabled;
         if let Some(handed) = self.services.handed_prompts.as_ref().filter(|_| is_wanted) {
             handed.keep(&self.services.engine, completion.base_prompt());
         }

@@ -88,16 +88,3 @@ fn nothing_stays_of_a_prompt_that_is_forgotten_or_not_to_be_stored() {
     home.output(&["forget", "--file", "/project/days.rs", "--yes"]);
     assert!(files(&home).is_empty());
 }
-
-#[test]
-fn without_the_setting_the_learner_computes_every_prompt() {
-    let home = Home::with(Model::Smol, &format!("{QUICK}lab.hand_prompts_over = false\n"));
-    let editor = home.editor_with(&["lsp"]);
-    let mut buffer = Buffer::open(&editor, "days.rs", &long());
-    let offer = buffer.offer();
-    buffer.accept(&offer);
-    std::thread::sleep(2 * SETTLED);
-    assert!(files(&home).is_empty());
-    learn(&editor);
-    assert_eq!(report(&home).prompts_known, 0);
-}

@@ -141,7 +141,7 @@ fn what_only_experiments_change_is_shown_on_demand() {
     let home = home();
     for shown in [&["config", "get"][..], &["config", "schema"]] {
         let (usual, all) = (home.output(shown), home.output(&[shown, &["--all"]].concat()));
-        for name in ["learning_rate", "token_healing", "temperature"] {
+        for name in ["learning_rate", "prompt_tokens", "temperature"] {
             assert!(!usual.contains(name), "{name}: {usual}");
             assert!(all.contains(name), "{name}: {all}");
         }

