@@ -15,6 +15,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use feedback::clock::{Clock, SystemClock};
 use feedback::event::AdapterVersion;
 use feedback::job::{BeforeAfter, UpdateReport};
+use jiff::Timestamp;
 use models::adapter::LoraAdapter;
 use models::gguf::Gguf;
 use models::manifest::Manifest;
@@ -24,8 +25,6 @@ use policy::trial::End;
 use serde_json::json;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use time::OffsetDateTime;
-use time::macros::format_description;
 
 #[derive(Subcommand)]
 pub enum AdapterCommand {
@@ -470,13 +469,10 @@ fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1000.0
 }
 
-/// In UTC, to the minute.
+/// Returns a date in UTC, to the minute.
 fn date(unix_ms: u64) -> String {
-    let format = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
-    let at = i64::try_from(unix_ms / 1000).ok();
-    at.and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok())
-        .and_then(|at| at.format(format).ok())
-        .unwrap_or_else(|| "?".into())
+    let at = i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(|| "?".into(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
 #[cfg(test)]

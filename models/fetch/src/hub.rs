@@ -5,10 +5,13 @@
 //! bytes, and a part that came from one source can be completed from another. A manifest without
 //! them is pinned first, to what the hub says of its file (`pinning.rs`).
 
+mod cache;
+
 use crate::download::{self, Fault};
 use crate::pinning;
 use crate::progress::{PullProgress, human};
 use crate::{pypi, route};
+use cache::HubCache;
 use models::file;
 use models::manifest::{Manifest, ManifestError, Source};
 use models::store::{self, Store, StoreError};
@@ -55,7 +58,7 @@ struct Remotes {
     index: String,
     /// Where files are asked for first.
     mirror: Option<String>,
-    hub_cache: hf_hub::Cache,
+    hub_cache: Option<HubCache>,
 }
 
 impl Remotes {
@@ -69,7 +72,7 @@ impl Remotes {
             hub: or("HF_ENDPOINT", DEFAULT_HUB),
             index: or("PIP_INDEX_URL", pypi::DEFAULT_INDEX),
             mirror: named("HONE_MODEL_MIRROR"),
-            hub_cache: hf_hub::Cache::from_env(),
+            hub_cache: HubCache::from_env(),
         }
     }
 }
@@ -304,9 +307,8 @@ fn take_from_cache(
     path: &Path,
     progress: &mut dyn PullProgress,
 ) -> Result<bool, Fault> {
-    let Some(cached) = remotes.hub_cache.model(repo.to_owned()).get(file) else {
-        return Ok(false);
-    };
+    let cached = remotes.hub_cache.as_ref().and_then(|cache| cache.file(repo, file));
+    let Some(cached) = cached else { return Ok(false) };
     // A file of the cache that cannot be used is ignored, and stays: the cache is not Hone's.
     let Ok(blob) = fs::canonicalize(cached) else { return Ok(false) };
     if download::length(&blob) != manifest.bytes {

@@ -61,7 +61,7 @@ impl Bench {
             hub: self.server.url(""),
             index: self.server.url("/simple"),
             mirror: self.mirror.then(|| self.server.url("/models/")),
-            hub_cache: hf_hub::Cache::new(self.folder.path().join("hub")),
+            hub_cache: Some(HubCache::new(self.folder.path().join("hub"))),
         }
     }
 
