@@ -3,7 +3,7 @@
 
 pub mod auto_closed;
 pub mod blocks;
-pub pub mod debounce;
+pub mod debounce;
 pub mod defects;
 pub mod document;
 pub mod kept_share;

@@ -265,8 +265,7 @@ mod tests {
     /// The sources that the prompt in `a.rs` quotes after the document at `path` was closed.
     fn quoted(path: &str, other: &str, context_chars: usize) -> Vec<String> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits =
-            PromptLimits { window, context_chars, rules: &Rules };
+        let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let other = document(path, other);
         prompts.visit(&other);
@@ -284,8 +283,7 @@ mod tests {
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits =
-            PromptLimits { window, context_chars, rules: &Rules };
+        let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
         let was = document(path, &format!("let total = 1;\n{rest}"));
@@ -323,11 +321,7 @@ mod tests {
     #[test]
     fn an_imported_file_that_is_read_after_the_first_prompt_is_quoted_in_the_next() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits = PromptLimits {
-            window,
-            context_chars: 1_000,
-            rules: &Rules,
-        };
+        let limits = PromptLimits { window, context_chars: 1_000, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
         let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
@@ -361,11 +355,7 @@ mod tests {
     #[test]
     fn a_file_that_is_read_after_the_rules_were_asked_is_quoted_in_the_next_prompt() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits = |rules| PromptLimits {
-            window,
-            context_chars: 1_000,
-            rules,
-        };
+        let limits = |rules| PromptLimits { window, context_chars: 1_000, rules };
         let mut prompts = PromptBuilder::default();
         let text = "fn close(ledger: Ledger) {\n    ledger.post_entry(\n}\n";
         let documents = HashMap::from([(HERE.to_owned(), document("/p/a.rs", text))]);
@@ -383,11 +373,7 @@ mod tests {
     #[test]
     fn the_sources_are_all_files_that_a_prompt_may_quote() {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
-        let limits = PromptLimits {
-            window,
-            context_chars: 1_000,
-            rules: &Rules,
-        };
+        let limits = PromptLimits { window, context_chars: 1_000, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let model = document("/p/model.rs", MODEL);
         prompts.visit(&model);

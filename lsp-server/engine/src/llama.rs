@@ -413,7 +413,8 @@ impl Engine for LlamaEngine {
         let layout = short.unwrap_or(whole);
         let sequence = self.use_sequence(&layout);
         let Layout { prompt, adapter_from, cells, .. } = layout;
-        let decoding = Decoding { request, prompt: &cells, adapter_from, sequence, deadline, abort };
+        let decoding =
+            Decoding { request, prompt: &cells, adapter_from, sequence, deadline, abort };
         let (prompt_reused, prompt_evaluated) = if self.repeats(request, &cells) {
             (cells.len() as u32, 0)
         } else {

@@ -203,11 +203,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn limits<'a>(
-        &self,
-        config: &Config,
-        rules: &'a QuotableFiles,
-    ) -> PromptLimits<'a> {
+    pub(super) fn limits<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> PromptLimits<'a> {
         PromptLimits {
             window: config.lab.window(),
             context_chars: self.context_chars(config),

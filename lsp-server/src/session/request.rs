@@ -5,10 +5,10 @@ use super::{
     Completed, Computing, Entry, Selected, Session, SessionError, State, Suggestion, suggestion,
 };
 use crate::config::{CompletionConfig, Config};
+use crate::privacy::QuotableFiles;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
-use crate::privacy::QuotableFiles;
 use crate::session::suppressed::Remainder;
 use crate::session::tracker::Offer;
 use completion::auto_closed::is_between_braces;

@@ -173,12 +173,7 @@ impl<'a> ResponseBuilder<'a> {
     }
 
     /// Whether an answer may be shown, and why.
-    fn decide(
-        &self,
-        text: &str,
-        answer: &Answer,
-        may_be_defect: bool,
-    ) -> Decision {
+    fn decide(&self, text: &str, answer: &Answer, may_be_defect: bool) -> Decision {
         let asked = self.asked;
         let invoked = asked.trigger == Trigger::Invoked;
         let healing = asked.request.prompt.healing.len();

@@ -20,8 +20,8 @@ use windows_sys::Win32::System::JobObjects::{
     SetInformationJobObject,
 };
 use windows_sys::Win32::System::Threading::{
-    BELOW_NORMAL_PRIORITY_CLASS, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW,
-    OpenProcess, PROCESS_SUSPEND_RESUME,
+    BELOW_NORMAL_PRIORITY_CLASS, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, OpenProcess,
+    PROCESS_SUSPEND_RESUME,
 };
 
 /// The requests of the system or the user that this process end.
