@@ -2,7 +2,6 @@
 //! dies, the forwarder starts another one and replays the editor's state to it.
 
 use crate::app::startup::ServeOptions;
-use crate::config::Config;
 use crate::daemon::client::{Connection, Loaded, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
 use crate::paths::Paths;
@@ -125,7 +124,7 @@ async fn loaded(home: &Paths, editor: &mut Editor, connection: &mut Connection) 
         tokio::select! {
             biased;
             loaded = &mut loading => return loaded,
-            () = answer_handshake(home, editor) => {}
+            () = answer_handshake(editor) => {}
         }
     }
     loading.await
@@ -133,7 +132,7 @@ async fn loaded(home: &Paths, editor: &mut Editor, connection: &mut Connection) 
 
 /// Answers the editor's `initialize` in the daemon's place. Any other message waits for the daemon.
 /// The future can be dropped without losing a message.
-async fn answer_handshake(home: &Paths, editor: &mut Editor) {
+async fn answer_handshake(editor: &mut Editor) {
     let Some(message) = editor.messages.peek().await else { return };
     let Ok(request) = serde_json::from_slice::<Value>(message) else { return };
     let Some(answer) = early_answer(&request) else { return };

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::paths::Paths;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
-use crate::testing::fixtures::{HookedEngine, eventually};
+use crate::testing::fixtures::HookedEngine;
 use engine::Engine;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};

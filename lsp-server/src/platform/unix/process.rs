@@ -7,6 +7,10 @@ use std::process::Command;
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// The niceness of threads that work in the background.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 19;
+
 /// The requests of the system or the user that this process end.
 pub struct Termination {
     terminate: tokio::signal::unix::Signal,
@@ -71,4 +75,11 @@ fn send(child: u32, signal: Signal) -> bool {
 /// Runs another program in the place of this one; answers only if that fails.
 pub fn replace_by(mut command: Command) -> io::Error {
     command.exec()
+}
+
+/// Makes everything else on the machine come before this thread. On macOS a priority holds for a
+/// whole process, so nothing is done there.
+pub fn lower_thread_priority() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, NICENESS);
 }

@@ -20,8 +20,8 @@ use windows_sys::Win32::System::JobObjects::{
     SetInformationJobObject,
 };
 use windows_sys::Win32::System::Threading::{
-    BELOW_NORMAL_PRIORITY_CLASS, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, OpenProcess,
-    PROCESS_SUSPEND_RESUME,
+    BELOW_NORMAL_PRIORITY_CLASS, CREATE_NEW_PROCESS_GROUP, CREATE_NO_WINDOW, GetCurrentThread,
+    OpenProcess, PROCESS_SUSPEND_RESUME, SetThreadPriority, THREAD_PRIORITY_LOWEST,
 };
 
 /// The requests of the system or the user that this process end.
@@ -137,4 +137,10 @@ pub fn replace_by(mut command: Command) -> io::Error {
         Ok(status) => std::process::exit(status.code().unwrap_or(1)),
         Err(error) => error,
     }
+}
+
+/// Makes everything else on the machine come before this thread.
+pub fn lower_thread_priority() {
+    // SAFETY: takes numbers; the thread is this one.
+    unsafe { SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_LOWEST) };
 }
