@@ -5,7 +5,7 @@ use super::Fared;
 use feedback::event::{GateRecord, NextEditKind};
 
 /// The version of the list. It is raised whenever a feature changes its meaning, or one is added.
-pub const FEATURES_VERSION: u32 = 3;
+pub const FEATURES_VERSION: u32 = 1;
 
 pub const FEATURES: usize = 13;
 
