@@ -6,7 +6,6 @@ use models::vocab::Vocab;
 use rehearsal::client::{Client, Item, TriggerKind};
 use rehearsal::document::Position;
 use serde_json::json;
-use std::time::Duration;
 use tests::processes::signal;
 use tests::{Home, Model, PATIENCE, QUICK, eventually};
 

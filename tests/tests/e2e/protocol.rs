@@ -8,7 +8,6 @@ use models::vocab::Vocab;
 use rehearsal::client::{Client, TriggerKind, items};
 use rehearsal::document::{Encoding, Position, Range};
 use serde_json::{Value, json};
-use std::time::Duration;
 use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, PATIENCE, QUICK};
 
