@@ -137,8 +137,6 @@ impl App {
         self.sessions.open(self.services.clone())
     }
 
-    }
-
     /// The number of open connections.
     pub fn open_sessions(&self) -> usize {
         self.sessions.count()

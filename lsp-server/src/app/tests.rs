@@ -11,7 +11,7 @@ use crate::report::status::screen;
 use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
 use crate::session::request::Trigger;
 use crate::testing;
-use crate::testing::fixtures::{self, HookedEngine, completion, eventually, home};
+use crate::testing::fixtures::{self, HookedEngine, completion, home};
 use crate::testing::forgettable::{self, Disk};
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;

@@ -3,8 +3,8 @@
 
 use super::Privacy;
 use super::forgotten::ForgottenFiles;
-use crate::config::patterns::Patterns;
 use super::names::real_name;
+use crate::config::patterns::Patterns;
 use arc_swap::ArcSwap;
 use std::path::{Path, PathBuf};
 

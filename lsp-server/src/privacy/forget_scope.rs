@@ -442,7 +442,7 @@ mod tests {
                 let of_folder = Scope::Folder { names: names_of(&path(&format!("{named}/app"))) };
                 let left = left_without(&[&known, &other], of_folder.clone());
                 assert_eq!(left, [other.as_str()], "{case}");
-                let list = crate::workspace::Access::new(
+                let list = crate::privacy::access::Access::new(
                     root.join("forgotten"),
                     crate::config::patterns::Patterns::none(),
                 );

@@ -6,8 +6,8 @@ use crate::adapters::registry::{Candidate, Entry, Registry};
 use crate::adapters::team::{Contributed, TeamFiles};
 use crate::paths::Paths;
 use crate::privacy::forget_scope::Scope;
+use crate::privacy::forgotten::ForgottenFiles;
 use crate::testing::fixtures;
-use crate::workspace::forgotten::Forgotten;
 use feedback::event::Event;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -37,7 +37,7 @@ pub fn fill(home: &Paths, base_sha256: &str) {
     }
     log.flush().unwrap();
     let listed = Scope::Folder { names: vec!["/p/other".into()] };
-    Forgotten::open(home.forgotten()).add(&listed).unwrap();
+    ForgottenFiles::open(home.forgotten()).add(&listed).unwrap();
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
     for (offer, label) in [("kept", 3), ("secret", 1)] {
         let (adapter, optimizer) = registry.job_files("made");
