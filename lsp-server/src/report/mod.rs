@@ -155,7 +155,7 @@ impl Adapter {
 #[derive(Default)]
 struct Tally {
     figures: Figures,
-    /// Offers that were rejected since what was typed is recorded.
+    /// The number of offers that were rejected.
     wrong: u64,
     kept: Vec<f32>,
     latencies: Vec<f32>,
@@ -442,8 +442,8 @@ pub mod tests {
         assert_eq!((all.kept_share, all.wrong_per_100_lines), (None, None), "nothing was typed");
     }
 
-    /// Two offers of ten characters are accepted and two are rejected, the first of each before
-    /// what is typed was recorded. Half of the accepted text is kept.
+    /// Two offers of ten characters are accepted and two are rejected. Half of the accepted text is
+    /// kept.
     #[test]
     fn what_is_kept_is_set_against_what_was_typed() {
         let mut tally = Tally::default();
@@ -464,9 +464,9 @@ pub mod tests {
         }
         let figures = tally.figures();
         assert_eq!((figures.typed_chars, figures.typed_lines, figures.saved), (15, 4, 20));
-        assert_eq!(figures.kept_share, Some(0.25));
-        assert_eq!(figures.wrong_per_100_lines, Some(25.0));
+        assert_eq!(figures.kept_share, Some(0.4));
+        assert_eq!(figures.wrong_per_100_lines, Some(50.0));
         let sentence = super::table::headline(&figures).unwrap();
-        assert!(sentence.contains("25 % are completions") && sentence.contains("25 offers were"));
+        assert!(sentence.contains("40 % are completions") && sentence.contains("50 offers were"));
     }
 }
