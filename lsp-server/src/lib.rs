@@ -3,6 +3,8 @@
 // `println!` panics when nobody reads. The command line prints by `cli/output.rs`, and the server
 // logs.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+// Only a few files may start a program: clippy.toml.
+#![warn(clippy::disallowed_types)]
 
 mod adapters;
 mod addresses;
@@ -19,4 +21,5 @@ mod report;
 mod services;
 mod session;
 #[cfg(test)]
+#[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]
 mod testing;

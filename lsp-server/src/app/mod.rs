@@ -85,7 +85,7 @@ impl App {
             derived,
         ));
         let ignored = settings.current().not_stored.clone();
-        let access = Arc::new(Access::new(paths.forgotten(), ignored));
+        let access = Arc::new(Access::new(privacy.clone(), paths.forgotten(), ignored));
         let handed_prompts = clock.passes().then(|| HandedPrompts::new(paths, &model.sha256));
         let adapters = AdapterService::new(model, engine.clone(), recorder.clone(), registry);
         let services = Arc::new(Services {

@@ -1,4 +1,5 @@
 //! The command line.
+#![allow(clippy::disallowed_types, reason = "it starts hone-rehearse, from its own folder")]
 
 #[macro_use]
 mod output;

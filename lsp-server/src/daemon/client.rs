@@ -1,5 +1,6 @@
 //! The client side of the daemon's socket: it finds the daemon, starts it, and sends the one-line
 //! requests of the command line.
+#![allow(clippy::disallowed_types, reason = "it starts this program as the daemon")]
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;

@@ -75,6 +75,7 @@ impl State {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::disallowed_types, reason = "the processes are the test's own")]
 mod tests {
     use super::*;
     use std::process::{Child, Command};

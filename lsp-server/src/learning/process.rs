@@ -1,5 +1,6 @@
 //! The learner's process. It is started on demand, gets and sends lines of JSON, and is stopped
 //! with its parent.
+#![allow(clippy::disallowed_types, reason = "it starts hone-learner, from its own folder")]
 
 use crate::learning::preemption::LearnerPreemption;
 use crate::platform::process::{EndWithParent, prepare_worker};

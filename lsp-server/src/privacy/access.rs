@@ -6,12 +6,12 @@ use super::forgotten::ForgottenFiles;
 use super::names::real_name;
 use crate::config::patterns::Patterns;
 use arc_swap::ArcSwap;
+use files::ignored::IgnoreRules;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub struct Access {
-    /// An instance of its own, so that the many files of a folder do not clear the cache of the
-    /// sessions.
-    privacy: Privacy,
+    privacy: Arc<Privacy>,
     /// The setting `privacy.ignore`.
     ignored: ArcSwap<Patterns>,
     pub forgotten: ForgottenFiles,
@@ -20,9 +20,9 @@ pub struct Access {
 impl Access {
     /// `forgotten` is the file with the list of what `hone forget` has removed, and `ignored` the
     /// setting `privacy.ignore`.
-    pub fn new(forgotten: PathBuf, ignored: Patterns) -> Access {
+    pub fn new(privacy: Arc<Privacy>, forgotten: PathBuf, ignored: Patterns) -> Access {
         Access {
-            privacy: Privacy::default(),
+            privacy,
             ignored: ArcSwap::from_pointee(ignored),
             forgotten: ForgottenFiles::open(forgotten),
         }
@@ -33,10 +33,16 @@ impl Access {
         self.ignored.store(ignored.into());
     }
 
-    /// Returns true if a file may be read, by its name. This reads ignore files from the disk.
+    /// Returns the rules of ignore files alone, for walks through folders.
+    pub fn ignore_rules(&self) -> Arc<IgnoreRules> {
+        self.privacy.ignore_rules()
+    }
+
+    /// Returns true if a file may be read, by its name. This reads ignore files from the disk, and
+    /// waits for it as long as it takes.
     pub fn may_read(&self, path: &str, language: &str) -> bool {
         let is_forgotten = |path: &Path| self.forgotten.holds(path);
-        !self.privacy.ignores(path, language, &self.ignored.load())
+        !self.privacy.ignores_on_disk(path, language, &self.ignored.load())
             && !is_forgotten(Path::new(path))
             && !real_name(path).is_some_and(|real| is_forgotten(Path::new(&real)))
     }

@@ -4,10 +4,16 @@
 //! Completions go on in every file. The id of an offer of which nothing may be stored is marked. So
 //! nothing that becomes of it is stored either, in whichever session and however late.
 
+// The disk is asked by the crate `files` alone: clippy.toml.
+#![warn(clippy::disallowed_methods)]
+
 pub mod access;
+#[allow(clippy::disallowed_methods, reason = "it resolves names that the user gave")]
 pub mod forget_scope;
+#[allow(clippy::disallowed_methods, reason = "the list is a file of Hone's own")]
 pub mod forgotten;
 pub mod ignore_files;
+#[allow(clippy::disallowed_methods, reason = "it resolves names of documents that are open")]
 pub mod names;
 
 use crate::config::patterns::Patterns;
@@ -17,8 +23,10 @@ use completion::prompt::{self, Window};
 use completion::prompt_builder::QuoteRules;
 use feedback::event::{EventKind, OfferId};
 use feedback::secrets;
+use files::ignored::IgnoreRules;
 use ropey::Rope;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The last character of the id of an offer of which nothing is stored.
@@ -78,9 +86,22 @@ impl Privacy {
             || self.ignored.is_ignored(path, setting)
     }
 
+    /// The same, for a thread that may wait for the disk as long as it takes.
+    pub fn ignores_on_disk(&self, path: &str, language: &str, setting: &Patterns) -> bool {
+        LANGUAGES.contains(&language)
+            || secrets::holds_secret(path)
+            || self.ignored.is_ignored_on_disk(path, setting)
+    }
+
+    /// Returns the rules of ignore files alone, for walks through folders.
+    pub fn ignore_rules(&self) -> Arc<IgnoreRules> {
+        self.ignored.rules()
+    }
+
     /// Decides which of these files prompts may quote. This resolves links and reads ignore
     /// files, so a session must not hold its lock meanwhile.
     pub fn quotable(&self, paths: HashSet<String>, setting: &Patterns) -> QuotableFiles {
+        self.ignored.prepare(paths.iter());
         let is_ignored = |path: &&String| self.ignores(path, "", setting);
         let ignored = paths.iter().filter(is_ignored).cloned().collect();
         QuotableFiles { asked: paths, ignored }

@@ -1,5 +1,8 @@
 //! LSP and JSON-RPC. No folder below this one knows either of them.
 
+// The disk is asked by the crate `files` alone: clippy.toml.
+#![warn(clippy::disallowed_methods)]
+
 mod copilot;
 pub mod framing;
 mod guard;

@@ -7,10 +7,14 @@ use crate::privacy::QuotableFiles;
 use crate::session::{imports, tool_edits};
 use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::PromptLimits;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The number of open folders that are kept of one editor.
 const FOLDERS_MAX: usize = 16;
+
+/// The longest time for which the files that a document imports are read.
+const IMPORTS_TIME_MAX: Duration = Duration::from_secs(5);
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
@@ -56,21 +60,36 @@ impl Session {
         self.roots.lock().retain(|root| root != path);
     }
 
+    /// Returns the innermost open folder around a file.
+    pub(super) fn open_folder_around(&self, file: &Path) -> Option<PathBuf> {
+        let roots = self.roots.lock();
+        let around = roots.iter().filter(|root| file.starts_with(root));
+        around.max_by_key(|root| root.components().count()).cloned()
+    }
+
     /// Reads the files that a document imports, so that prompts can quote them. This waits for the
-    /// disk, and the session does not wait meanwhile.
+    /// disk, but not for one that is silent, and the session does not wait meanwhile.
     pub fn look_at_imports(&self, uri: &str) {
         let config = self.services.settings.current();
         if self.context_chars(&config) == 0 {
             return;
         }
-        let document = self.state.lock().documents.get(uri).cloned();
-        let Some(document) = document else { return };
-        let files = imports::read(&document.path, &document.text);
+        let (document, forgets) = {
+            let state = self.state.lock();
+            (state.documents.get(uri).cloned(), state.forgets)
+        };
+        let Some(Document { path, text, .. }) = document else { return };
+        let root = self.open_folder_around(Path::new(&path));
+        let read = move || imports::read(root, Path::new(&path), &text);
+        let files = self.disk.ask(IMPORTS_TIME_MAX, read).unwrap_or_default();
         let paths = files.iter().map(|file| file.path.clone()).collect();
         let rules = self.services.privacy.quotable(paths, &config.not_stored);
         let limits = self.limits(&config, &rules);
         for file in files {
-            self.state.lock().prompts.add(&file, &limits);
+            let mut state = self.state.lock();
+            if state.forgets == forgets {
+                state.prompts.add(&file, &limits);
+            }
         }
     }
 

@@ -1,12 +1,13 @@
-//! The files that a document imports, as far as its import lines and the folders beside it tell.
-//! No build system is asked. A file that is missed is only not quoted in a prompt.
+//! The files that a document imports, as far as its import lines and the folders around it show.
+//! No build system is asked. A file that is missed is only not quoted in a prompt. A name in a
+//! document may say anything, so only plain files of the folder that is open are read.
 
 use crate::addresses::name_of_file;
 use crate::paths::without_dots;
 use completion::document::Document;
+use files::folder::{Folder, Name};
 use ropey::Rope;
 use std::ffi::OsStr;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lines of a document in which imports are looked for.
@@ -50,11 +51,16 @@ const ENDINGS: &[&[&str]] = &[
 /// The files by which a folder is recognised as a module.
 const INDEXES: &[&str] = &["mod", "index", "__init__", "init"];
 
-/// Reads the files that a document imports, the nearest first.
-pub fn read(path: &str, text: &Rope) -> Vec<Document> {
-    let path = Path::new(path);
-    let files = files(path, &import_lines(text));
-    files.into_iter().filter_map(|file| document(&file)).take(FILES).collect()
+/// Reads the files that a document imports, the nearest first. They lie below `root`, the folder
+/// that is open around the document. If none is, they lie below the document's repository.
+pub fn read(root: Option<PathBuf>, path: &Path, text: &Rope) -> Vec<Document> {
+    if !path.is_absolute() {
+        return vec![];
+    }
+    let folder = root.and_then(Folder::at).or_else(|| Folder::of_repository(path));
+    let Some(folder) = folder else { return vec![] };
+    let files = files(&folder, path, &import_lines(text));
+    files.iter().filter_map(|file| document(&folder, file)).take(FILES).collect()
 }
 
 fn import_lines(text: &Rope) -> String {
@@ -67,10 +73,10 @@ fn import_lines(text: &Rope) -> String {
     lines.collect()
 }
 
-fn files(document: &Path, imports: &str) -> Vec<PathBuf> {
+fn files(root: &Folder, document: &Path, imports: &str) -> Vec<Name> {
     let endings = endings(document);
-    let Some(folder) = document.parent().filter(|_| document.is_absolute()) else { return vec![] };
-    let mut found: Vec<PathBuf> = vec![];
+    let Some(folder) = document.parent() else { return vec![] };
+    let mut found: Vec<Name> = vec![];
     let mut try_at = |stem: PathBuf| {
         let beside = endings.iter().map(|ending| with_ending(&stem, ending));
         let indexes = INDEXES.iter().flat_map(|index| {
@@ -78,7 +84,8 @@ fn files(document: &Path, imports: &str) -> Vec<PathBuf> {
             endings.iter().map(move |ending| with_ending(&stem, ending))
         });
         let file = [stem.clone()].into_iter().chain(beside).chain(indexes);
-        let file = file.filter(|file| file != document).find(|file| file.is_file());
+        let names = file.filter(|file| file != document).filter_map(|file| root.name(&file));
+        let file = names.into_iter().find(|name| root.holds(name));
         found.extend(file.filter(|file| !found.contains(file)));
     };
     // Said as a path: exactly there.
@@ -92,7 +99,8 @@ fn files(document: &Path, imports: &str) -> Vec<PathBuf> {
         .collect();
     names.sort_unstable();
     names.dedup();
-    for folder in folder.ancestors().take(FOLDERS) {
+    for folder in folder.ancestors().take(FOLDERS).filter(|folder| folder.starts_with(root.path()))
+    {
         for name in names.iter().take(NAMES) {
             let stem = folder.join(name);
             // A folder of that name without an index is none of ours.
@@ -117,11 +125,10 @@ fn with_ending(stem: &Path, ending: &str) -> PathBuf {
     path.into()
 }
 
-fn document(file: &Path) -> Option<Document> {
-    let short = fs::metadata(file).ok().filter(|file| file.len() <= FILE_BYTES);
-    let text = short.and_then(|_| fs::read_to_string(file).ok())?;
+fn document(folder: &Folder, file: &Name) -> Option<Document> {
+    let text = folder.text(file, FILE_BYTES).ok()?;
     Some(Document {
-        path: name_of_file(file).into_owned(),
+        path: name_of_file(&folder.path().join(file.path())).into_owned(),
         language: String::new(),
         version: 0,
         text: Rope::from_str(&text),
@@ -129,8 +136,10 @@ fn document(file: &Path) -> Option<Document> {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the files are the test's own")]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// Files of a project, and which of them one of them imports.
     fn imported(files: &[(&str, &str)], from: &str) -> Vec<String> {
@@ -142,7 +151,7 @@ mod tests {
         }
         let path = root.join(from);
         let text = fs::read_to_string(&path).unwrap();
-        let found = read(&path.to_string_lossy(), &Rope::from_str(&text));
+        let found = read(Some(root.clone()), &path, &Rope::from_str(&text));
         let below = |found: Document| {
             let below = Path::new(&found.path).strip_prefix(&root).unwrap().to_owned();
             below.to_string_lossy().into_owned()
@@ -190,6 +199,55 @@ mod tests {
         let long = "x".repeat(FILE_BYTES as usize + 1);
         let files = [("a.rs", "use a::b;\nmod long;\n"), ("long.rs", long.as_str())];
         assert!(imported(&files, "a.rs").is_empty());
-        assert!(read("untitled:1", &Rope::from_str("use crate::a;\n")).is_empty());
+        let unsaved = Path::new("untitled:1");
+        assert!(read(None, unsaved, &Rope::from_str("use crate::a;\n")).is_empty());
+    }
+
+    /// Each import names a file that is there. Those in the open folder are read, and no other.
+    #[cfg(unix)]
+    #[test]
+    fn only_files_of_the_open_folder_are_read() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let root = place.join("a/repo");
+        fs::create_dir_all(root.join("src")).unwrap();
+        fs::create_dir(place.join("a/other")).unwrap();
+        for file in ["a/repo/inside.js", "a/repo/src/near.js", "a/outside.js", "a/other/far.js"] {
+            fs::write(place.join(file), "text\n").unwrap();
+        }
+        symlink("../outside.js", root.join("link.js")).unwrap();
+        symlink("../other", root.join("folder")).unwrap();
+        symlink("/proc", root.join("proc")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(root.join("socket.js")).unwrap();
+        let outside = place.join("a/outside.js");
+        let names = [
+            "../inside.js",
+            "./near.js",
+            "../../outside.js",
+            "../../../a/outside.js",
+            outside.to_str().unwrap(),
+            "../link.js",
+            "../folder/far.js",
+            "../proc/self/environ",
+            "../socket.js",
+            "/proc/self/pagemap",
+            "/dev/zero",
+            "//host/share/x.js",
+            "..",
+            "/",
+        ];
+        let lines: String = names.iter().map(|name| format!("import '{name}'\n")).collect();
+        let lines = Rope::from_str(&(lines + "import outside\nimport far\n"));
+        let document = root.join("src/main.js");
+        let paths = |root: Option<PathBuf>| -> Vec<String> {
+            read(root, &document, &lines).into_iter().map(|file| file.path).collect()
+        };
+        let expected =
+            ["inside.js", "src/near.js"].map(|name| root.join(name).display().to_string());
+        assert_eq!(paths(Some(root.clone())), expected);
+        assert!(paths(None).is_empty(), "it is in no folder that is open, and in no repository");
+        fs::create_dir(root.join(".git")).unwrap();
+        assert_eq!(paths(None), expected);
     }
 }

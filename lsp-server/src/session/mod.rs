@@ -4,6 +4,9 @@
 //! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
 //! for before the lock is taken.
 
+// The disk is asked by the crate `files` alone: clippy.toml.
+#![warn(clippy::disallowed_methods)]
+
 mod ahead;
 mod completed;
 mod documents;
@@ -44,6 +47,7 @@ use completion::prompt_builder::PromptBuilder;
 use engine::unloading::Resident;
 use engine::{EngineError, Generated};
 use feedback::event::{AdapterVersion, EventKind, OfferId, Outcome};
+use files::disk::Disk;
 use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -51,12 +55,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+/// The threads of one connection that may wait for the disk at a time.
+const DISK_THREADS_MAX: usize = 4;
+
 pub struct Session {
     services: Arc<Services>,
     state: Mutex<State>,
     search: next_edit::Search,
     /// The folders that the editor has open.
     roots: Mutex<Vec<PathBuf>>,
+    /// The threads that read files for this connection. Those of another one are not waited for.
+    disk: Disk,
 }
 
 struct State {
@@ -182,7 +191,13 @@ impl Session {
             forgotten: HashSet::new(),
         };
         let (search, roots) = (next_edit::Search::default(), Mutex::default());
-        Session { services, state: Mutex::new(state), search, roots }
+        Session {
+            services,
+            state: Mutex::new(state),
+            search,
+            roots,
+            disk: Disk::new(DISK_THREADS_MAX),
+        }
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
@@ -443,7 +458,7 @@ impl Session {
         state.suppressed = None;
         state.forgets += 1;
         drop(state);
-        // The finder comes last, because a search that is under way tells it of the queued edits.
+        // The search comes last, because one that is under way tells its finder of the queued edits.
         self.search.forget();
     }
 

@@ -38,6 +38,7 @@ mod secrets;
 mod settings;
 mod snooze;
 mod story;
+mod strangers_folder;
 mod survival;
 mod team;
 mod trial;

@@ -36,6 +36,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The order in which the texts are learned, the same in each run that goes on.
 const SEED: u64 = 1;
@@ -203,7 +204,7 @@ impl Work<'_> {
     fn draw(&self) -> Result<Drawn> {
         let files = self.files();
         let ignored = Patterns::compile(&self.config.privacy.ignore).context("privacy.ignore")?;
-        let access = Access::new(self.home.forgotten(), ignored);
+        let access = Access::new(Arc::default(), self.home.forgotten(), ignored);
         access.forgotten.check()?;
         let program = sibling("hone-rehearse")?;
         let draw = |head: Option<&str>| {

@@ -1,5 +1,6 @@
 //! Draws texts of a history. The program `hone-rehearse` reads the repository, because this one
 //! links no git.
+#![allow(clippy::disallowed_types, reason = "it starts hone-rehearse, from its own folder")]
 
 use crate::addresses::name_of_file;
 use crate::learning::history::texts::Written;
@@ -109,6 +110,7 @@ mod tests {
     use super::*;
     use crate::config::patterns::Patterns;
     use crate::privacy::forget_scope::Scope;
+    use std::sync::Arc;
 
     fn output(root: &Path, texts: usize) -> Vec<u8> {
         let mut lines = vec![serde_json::json!({ "head": "c0ffee", "root": root }).to_string()];
@@ -136,7 +138,7 @@ mod tests {
         let root = folder.path().join("repository");
         std::fs::create_dir_all(root.join(".git")).unwrap();
         std::fs::write(root.join(".honeignore"), "src/5.py\n").unwrap();
-        let access = Access::new(folder.path().join("forgotten"), Patterns::none());
+        let access = Access::new(Arc::default(), folder.path().join("forgotten"), Patterns::none());
         let name = name_of_file(&root.join("src/7.py")).into_owned();
         access.forgotten.add(&Scope::File { names: vec![name] }).unwrap();
         let found = drawn(&output(&root, 83), &access).unwrap();
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn too_few_texts_and_another_release_are_told() {
         let folder = tempfile::tempdir().unwrap();
-        let access = Access::new(folder.path().join("forgotten"), Patterns::none());
+        let access = Access::new(Arc::default(), folder.path().join("forgotten"), Patterns::none());
         let refused = |output: &[u8]| match drawn(output, &access) {
             Ok(_) => panic!("it was drawn"),
             Err(error) => format!("{error:#}"),

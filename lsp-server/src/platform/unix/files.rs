@@ -2,12 +2,10 @@
 
 use super::user;
 use rustix::fs::Access;
-use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The access of others than the owner, in a file's mode.
 const OTHERS: u32 = 0o077;
@@ -27,12 +25,6 @@ pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
     options
-}
-
-/// Opens a file for reading. A link is not followed, and a pipe is not waited for.
-pub fn open_without_waiting(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Makes a folder, and those above it, that only this user can read.
@@ -79,9 +71,4 @@ pub fn free_room(folder: &Path) -> Option<u64> {
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     identity(one).is_some() && identity(one) == identity(other)
-}
-
-/// The path that git prints as these bytes.
-pub fn path_from_git(bytes: &[u8]) -> Option<PathBuf> {
-    Some(PathBuf::from(OsStr::from_bytes(bytes)))
 }

@@ -1,4 +1,5 @@
 //! Processes: how they are started, stopped, continued and ended.
+#![allow(clippy::disallowed_types, reason = "it prepares commands that others make")]
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
@@ -38,9 +39,6 @@ impl Termination {
 pub fn detach(command: &mut Command) {
     command.process_group(0);
 }
-
-/// Lets the program that `command` starts show no window of its own.
-pub fn hide_window(_command: &mut Command) {}
 
 /// Prepares a child that [`stop`] is used on. It is a process group of its own: if it is orphaned
 /// while it is stopped, the kernel sends it SIGHUP and SIGCONT (POSIX, `_exit`), and it ends.

@@ -5,10 +5,10 @@ use super::security::{
     ADMINISTRATORS, SecurityDescriptor, lets_in_nobody_but, own_user, owner_and_list,
 };
 use super::{check, wide};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use windows_sys::Win32::Storage::FileSystem::{
     CreateDirectoryW, FILE_FLAG_OPEN_REPARSE_POINT, GetDiskFreeSpaceExW,
 };
@@ -29,11 +29,6 @@ pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT);
     options
-}
-
-/// Opens a file for reading. A link is not followed.
-pub fn open_without_waiting(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(FILE_FLAG_OPEN_REPARSE_POINT).open(path)
 }
 
 /// Makes a folder, and those above it, that only this user can read.
@@ -99,9 +94,4 @@ pub fn free_room(folder: &Path) -> Option<u64> {
 /// Whether both paths are names of the same file.
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
     same_file::is_same_file(one, other).unwrap_or(false)
-}
-
-/// The path that git prints as these bytes: UTF-8, with slashes.
-pub fn path_from_git(bytes: &[u8]) -> Option<PathBuf> {
-    std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }

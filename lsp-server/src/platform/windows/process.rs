@@ -1,4 +1,5 @@
 //! Processes: how they are started, stopped, continued and ended.
+#![allow(clippy::disallowed_types, reason = "it prepares commands that others make")]
 #![allow(unsafe_code)]
 
 use super::check;
@@ -56,11 +57,6 @@ pub fn detach(command: &mut Command) {
         unsafe { SetHandleInformation(GetStdHandle(stream), HANDLE_FLAG_INHERIT, 0) };
     }
     command.creation_flags(CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP);
-}
-
-/// Lets the program that `command` starts show no window of its own.
-pub fn hide_window(command: &mut Command) {
-    command.creation_flags(CREATE_NO_WINDOW);
 }
 
 /// Prepares a child that [`stop`] is used on.

@@ -7,10 +7,8 @@
 mod candidate;
 mod finder;
 mod inbox;
-mod listing;
 mod live;
 mod offer;
-mod reader;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -29,28 +27,65 @@ use completion::document::Position;
 use feedback::event::{Evidence, NextEditOutcome, Outcome};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tokio::sync::Semaphore;
 
 /// Searches at a time in one session.
 const SEARCHES: usize = 1;
 
-/// What a session needs to search beside its own state.
+/// What a session needs to search, next to its own state.
 pub struct Search {
-    finder: Mutex<Finder>,
+    finder: Mutex<KnownSince>,
     turn: Semaphore,
+    /// The number of times that the edits so far were forgotten.
+    forgets: AtomicU64,
+}
+
+/// A finder that knows the edits since they were forgotten for the last time but so many.
+#[derive(Default)]
+struct KnownSince {
+    forgets: u64,
+    finder: Finder,
 }
 
 impl Default for Search {
     fn default() -> Search {
-        Search { finder: Mutex::default(), turn: Semaphore::new(SEARCHES) }
+        let turn = Semaphore::new(SEARCHES);
+        Search { finder: Mutex::default(), turn, forgets: AtomicU64::new(0) }
     }
 }
 
 impl Search {
-    /// Forgets the edits so far.
+    /// Forgets the edits so far. A search that is under way is not waited for, because it may wait
+    /// for a disk: it drops what it knows and finds.
     pub fn forget(&self) {
-        *self.finder.lock() = Finder::default();
+        self.forgets.fetch_add(1, Ordering::SeqCst);
+        if let Some(mut known) = self.finder.try_lock() {
+            known.renew(self.forgets());
+        }
+    }
+
+    fn forgets(&self) -> u64 {
+        self.forgets.load(Ordering::SeqCst)
+    }
+
+    /// Searches with what is known. Returns nothing if that was forgotten meanwhile.
+    fn with_finder<T>(&self, search: impl FnOnce(&mut Finder) -> T) -> Option<T> {
+        let mut known = self.finder.lock();
+        known.renew(self.forgets());
+        let found = search(&mut known.finder);
+        let is_current = known.forgets == self.forgets();
+        known.renew(self.forgets());
+        is_current.then_some(found)
+    }
+}
+
+impl KnownSince {
+    fn renew(&mut self, forgets: u64) {
+        if self.forgets != forgets {
+            *self = KnownSince { forgets, finder: Finder::default() };
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! One search: what was found, whether the gate lets it through, and the offer that is made of it.
 
 use super::candidate::Candidate;
-use super::finder::OpenDocument;
+use super::finder::{Finder, OpenDocument};
 use super::live::Live;
 use super::{Asked, Session};
 use crate::privacy;
@@ -34,8 +34,13 @@ pub struct OfferedEdit {
 impl Session {
     /// Hears what was queued, and searches. This takes its time and may read ignore files.
     pub(super) fn search(&self, asked: &Asked) -> Result<OfferedEdit, Reason> {
+        let found = self.search.with_finder(|finder| self.search_with(finder, asked));
+        found.unwrap_or(Err(Reason::Forgotten))
+    }
+
+    fn search_with(&self, finder: &mut Finder, asked: &Asked) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
-        let mut finder = self.search.finder.lock();
+        let forgets = self.state.lock().forgets;
         let news = self.state.lock().next_edits.take_news();
         let is_private = |path: &str, language: &str| self.is_private(path, language, &config);
         finder.hear(news, is_private);
@@ -45,10 +50,10 @@ impl Session {
         for one in &mut candidates {
             one.may_store = !is_private(&one.path, &one.language);
         }
-        match (self.offer_first(asked, candidates), nothing) {
+        match (self.offer_first(asked, candidates, forgets), nothing) {
             // Nothing was held back, because nothing was found.
             (Err(Reason::NoOtherPlace), Some(Reason::NoOtherPlace)) => {
-                let further = self.look_further(asked, &mut finder, &config);
+                let further = self.look_further(asked, finder, &config);
                 Err(further.unwrap_or(Reason::NoOtherPlace))
             }
             (Err(Reason::NoOtherPlace), Some(nothing)) => Err(nothing),
@@ -90,9 +95,13 @@ impl Session {
         &self,
         asked: &Asked,
         candidates: Vec<Candidate>,
+        forgets: u64,
     ) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
         let mut state = self.state.lock();
+        if state.forgets != forgets {
+            return Err(Reason::Forgotten);
+        }
         if !self.is_current(&state, asked) {
             return Err(Reason::Superseded);
         }

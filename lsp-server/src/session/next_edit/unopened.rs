@@ -15,9 +15,6 @@ use std::time::{Duration, Instant};
 /// How long files are listed and read, while the user who pressed the key waits.
 const TIME_MAX: Duration = Duration::from_millis(500);
 
-/// The folders around a file in which a repository is looked for.
-const FOLDERS_MAX: usize = 32;
-
 impl Session {
     /// Where the user could go on in the open folder, if they asked for it by the key. This reads
     /// files.
@@ -36,32 +33,17 @@ impl Session {
             let open = state.documents.values().map(|document| document.path.clone());
             (state.documents.get(&asked.uri)?.path.clone(), open.collect::<HashSet<String>>())
         };
-        let document = Path::new(&path);
-        let root = self.folder_around(document)?;
         let language = &documents.first()?.language;
-        let until = Instant::now() + TIME_MAX;
-        let scan = Scan { root: &root, document, language, until };
-        let files = scan.files(&self.services.access).filter(|(name, _)| {
-            !open.contains(name)
-                && config.completes(name, language)
-                && !self.is_private(name, language, config)
-        });
+        let scan = Scan {
+            root: self.open_folder_around(Path::new(&path)),
+            document: PathBuf::from(path),
+            language: language.clone(),
+            until: Instant::now() + TIME_MAX,
+        };
+        let files = scan.files(&self.disk, self.services.access.clone());
+        let files =
+            files.filter(|(name, _)| !open.contains(name) && config.completes(name, language));
         let (path, line) = finder.find_unopened(&documents, files)?;
         Some(Reason::InAnotherFile { path, line: line as u32 + 1 })
     }
-
-    /// The innermost open folder around a file. Without one it is the file's repository, because
-    /// some editors open no folders.
-    fn folder_around(&self, file: &Path) -> Option<PathBuf> {
-        let roots = self.roots.lock();
-        let around = roots.iter().filter(|root| file.starts_with(root));
-        let innermost = around.max_by_key(|root| root.components().count()).cloned();
-        drop(roots);
-        innermost.or_else(|| repository(file).filter(|_| file.is_absolute()))
-    }
-}
-
-fn repository(file: &Path) -> Option<PathBuf> {
-    let above = file.ancestors().skip(1).take(FOLDERS_MAX);
-    above.into_iter().find(|folder| folder.join(".git").exists()).map(Path::to_owned)
 }
