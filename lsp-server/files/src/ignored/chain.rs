@@ -108,6 +108,7 @@ mod tests {
             ("private\n!private/open.py\n", "", "/r/private/open.py"),
             ("*\n!*.py\n", "", "/r/build/a.py"),
             ("/build/**\n!/build/in/a.py\n", "", "/r/build/in/a.py"),
+            ("bu**/**/\n", "", "/r/build/a.py"),
         ] {
             assert!(is_excluded(&[("/r", lines), ("/r/build", below)], path), "{lines:?} {path}");
         }

@@ -3,7 +3,7 @@
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_STARS_MAX};
 use bstr::{BStr, ByteSlice};
 use gix_glob::Pattern;
-use gix_glob::pattern::Case;
+use gix_glob::pattern::{Case, Mode as Kind};
 use gix_glob::wildmatch::Mode;
 
 /// The mark that some editors put in front of a text. It is no part of the first pattern.
@@ -46,13 +46,35 @@ impl Rules {
     /// they do not speak about it. The path is given from the folder of the rules on, with slashes.
     /// The last rule that matches decides.
     pub fn verdict(&self, path: &BStr, is_folder: bool, case: Case) -> Option<bool> {
-        let last_part = path.rfind_byte(b'/').map(|slash| slash + 1);
-        let matches = |pattern: &&Pattern| {
-            let mode = Mode::NO_MATCH_SLASH_LITERAL;
-            pattern.matches_repo_relative_path(path, last_part, Some(is_folder), case, mode)
-        };
-        self.0.iter().rev().find(matches).map(|pattern| !pattern.is_negative())
+        let mut last_first = self.0.iter().rev();
+        let decides = last_first.find(|pattern| matches(pattern, path, is_folder, case));
+        decides.map(|pattern| !pattern.is_negative())
     }
+}
+
+/// Returns true if a pattern speaks about a path.
+fn matches(pattern: &Pattern, path: &BStr, is_folder: bool, case: Case) -> bool {
+    let mode = Mode::NO_MATCH_SLASH_LITERAL;
+    let is_of_name =
+        pattern.mode.contains(Kind::NO_SUB_DIR) && !pattern.mode.contains(Kind::ABSOLUTE);
+    let Some(begin) = pattern.first_wildcard_pos.filter(|_| !is_of_name) else {
+        let last_part = path.rfind_byte(b'/').map(|slash| slash + 1);
+        return pattern.matches_repo_relative_path(path, last_part, Some(is_folder), case, mode);
+    };
+    // Git compares what stands before the first wildcard, and matches the rest as a pattern of its
+    // own, so that `**` may stand at its beginning.
+    let (literal, rest) = pattern.text.split_at(begin);
+    let (is_same, mode) = match case {
+        Case::Sensitive => (path.starts_with(literal), mode),
+        Case::Fold => {
+            let start = path.get(..begin);
+            let is_same = start.is_some_and(|start| start.eq_ignore_ascii_case(literal));
+            (is_same, mode | Mode::IGNORE_CASE)
+        }
+    };
+    (is_folder || !pattern.mode.contains(Kind::MUST_BE_DIR))
+        && is_same
+        && gix_glob::wildmatch(rest.into(), path[begin..].into(), mode)
 }
 
 /// Returns the lines as git sees them: without the mark in front, each up to its first zero, and
