@@ -80,10 +80,14 @@ impl Privacy {
     /// Returns true if nothing of a document may be stored. `setting` is `privacy.ignore`. The real
     /// name of the document is resolved, which is stored with what is recorded of it.
     pub fn ignores(&self, path: &str, language: &str, setting: &Patterns) -> bool {
-        self.real_names.resolve(path);
-        LANGUAGES.contains(&language)
+        let is_ignored = LANGUAGES.contains(&language)
             || secrets::holds_secret(path)
-            || self.ignored.is_ignored(path, setting)
+            || self.ignored.is_ignored(path, setting);
+        // A file on a silent disk counts as ignored, so this does not wait for one.
+        if !is_ignored {
+            self.real_names.resolve(path);
+        }
+        is_ignored
     }
 
     /// The same, for a thread that may wait for the disk as long as it takes.
