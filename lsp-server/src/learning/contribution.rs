@@ -5,8 +5,8 @@ use crate::adapters::registry::Registry;
 use crate::services::adapter_service::ServedModel;
 use anyhow::{Context, Result, ensure};
 use feedback::episode::Batch;
-use feedback::event::{AdapterVersion, OfferId};
-use feedback::job::{Job, Parent, Train, UpdateReport};
+use feedback::event::OfferId;
+use feedback::job::UpdateReport;
 use models::adapter::LoraAdapter;
 use models::file::sha256_of;
 use models::gguf::Gguf;
@@ -55,25 +55,13 @@ pub async fn next(requests: &mut Option<mpsc::Receiver<Request>>) -> Request {
 /// The files of a contribution's job. They are removed when this is dropped.
 pub struct Files {
     /// The adapter that the job starts from, and its checksum.
-    parent: PathBuf,
-    sha256: String,
-    core: PathBuf,
+    pub(super) parent: PathBuf,
+    pub(super) sha256: String,
+    pub(super) core: PathBuf,
     values: PathBuf,
 }
 
 impl Files {
-    /// Makes the job train the shared part of the adapter that was written, whose private part is
-    /// that of version `head`.
-    pub fn give_to(&self, job: &mut Job, head: AdapterVersion) {
-        job.parent = Some(Parent {
-            version: head,
-            path: self.parent.clone(),
-            sha256: self.sha256.clone(),
-            optimizer: None,
-        });
-        job.train = Train::Shared { core: self.core.clone() };
-    }
-
     /// What the job has changed of the shared part.
     pub fn change(&self, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
         read_values(&self.values, report, core)

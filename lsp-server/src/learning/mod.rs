@@ -3,6 +3,8 @@
 pub mod contribution;
 pub mod history;
 pub mod holdout_check;
+mod install;
+mod job;
 pub mod preemption;
 mod process;
 pub mod resources;

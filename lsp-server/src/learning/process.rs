@@ -6,9 +6,11 @@ use crate::learning::preemption::LearnerPreemption;
 use crate::platform::process::{EndWithParent, prepare_worker};
 use anyhow::{Context, Result, bail, ensure};
 use completion::limits::TOKENS_MAX;
-use feedback::job::{Cancel, Job, LearnerLine};
+use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress, LearnerLine, UpdateReport};
 use serde::Serialize;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +37,16 @@ pub struct LearnerProgram {
     pub prompt_cache: Option<PathBuf>,
 }
 
+/// The end of a job.
+pub enum Ended<R> {
+    Done(Box<UpdateReport>),
+    /// The reason, unless the learner has cancelled it by itself.
+    Cancelled(Option<R>),
+}
+
 pub struct Learner {
+    /// The program, as messages name it.
+    name: String,
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
@@ -72,22 +83,73 @@ impl Learner {
         let stdin = child.stdin.take().context("the learner has no stdin")?;
         let stdout = child.stdout.take().context("the learner has no stdout")?;
         let stdout = BufReader::new(stdout);
-        Ok(Learner { child, stdin, stdout, line: vec![], preemption, _end_with_parent: end })
+        let name = program.path.display().to_string();
+        Ok(Learner { name, child, stdin, stdout, line: vec![], preemption, _end_with_parent: end })
     }
 
-    pub async fn send(&mut self, job: &Job) -> Result<()> {
+    /// Runs a job to its end. `progress` gets what the learner reports meanwhile. Once `unwanted`
+    /// resolves, the job is cancelled.
+    ///
+    /// # Errors
+    /// The job failed, or the learner died, hangs or is of another version. It can run no other job
+    /// then.
+    pub async fn run<R>(
+        &mut self,
+        job: &Job,
+        mut progress: impl FnMut(&JobProgress),
+        unwanted: impl Future<Output = R>,
+    ) -> Result<Ended<R>> {
+        let name = self.name.clone();
+        let named = || name.clone();
+        self.send(job).await.with_context(named)?;
+        let mut unwanted = pin!(unwanted);
+        let mut reason = None;
+        let ended = loop {
+            let line = tokio::select! {
+                line = self.next_line() => line.with_context(named)?,
+                why = &mut unwanted, if reason.is_none() => {
+                    reason = Some(why);
+                    self.cancel(job).await.with_context(named)?;
+                    continue;
+                }
+            };
+            match line {
+                LearnerLine::Ready { format, version } => ensure!(
+                    format == JOB_FORMAT,
+                    "{name}: version {version} speaks job format {format}, this daemon \
+                     {JOB_FORMAT}; install both from one release"
+                ),
+                LearnerLine::Progress(at) => progress(&at),
+                LearnerLine::Done(report) if report.job == job.id => break Ended::Done(report),
+                LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
+                    bail!("the learner gave up: {error}")
+                }
+                LearnerLine::Cancelled { job: id } if id == job.id => {
+                    break Ended::Cancelled(reason);
+                }
+                // It is about an earlier job, which was given up already.
+                LearnerLine::Done(_)
+                | LearnerLine::Failed { .. }
+                | LearnerLine::Cancelled { .. } => {}
+            }
+        };
+        self.rest();
+        Ok(ended)
+    }
+
+    async fn send(&mut self, job: &Job) -> Result<()> {
         if let Some(process) = self.child.id() {
             self.preemption.attach(process);
         }
         self.send_line(job).await
     }
 
-    pub async fn cancel(&mut self, job: &Job) -> Result<()> {
+    async fn cancel(&mut self, job: &Job) -> Result<()> {
         self.send_line(&Cancel { cancel: job.id.clone() }).await
     }
 
-    /// Notes that the job is over, so the learner may run beside the engine.
-    pub fn rest(&self) {
+    /// Notes that the job is over, so the learner may run while the engine computes.
+    fn rest(&self) {
         self.preemption.detach();
     }
 
@@ -104,7 +166,7 @@ impl Learner {
     }
 
     /// Reads the next line. The future can be dropped at any await without losing a byte.
-    pub async fn next_line(&mut self) -> Result<LearnerLine> {
+    async fn next_line(&mut self) -> Result<LearnerLine> {
         loop {
             let stopped = self.preemption.stopped();
             match timeout(HANG_LIMIT, self.read_line()).await {

@@ -5,24 +5,19 @@
 mod attempts;
 mod for_team;
 
-use crate::adapters::registry::{Candidate, Entry, Registry};
-use crate::learning::contribution;
 use crate::learning::preemption::LearnerPreemption;
-use crate::learning::process::{Learner, LearnerProgram};
+use crate::learning::process::{Ended, Learner, LearnerProgram};
 use crate::learning::resources::Resources;
-use crate::learning::trial_runner;
+use crate::learning::{contribution, install, job};
 use crate::services::Services;
 use crate::services::handed_prompts::HandedPrompts;
 use crate::services::health::Source;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use attempts::GivenUp;
 use feedback::episode::Batch;
 use feedback::event::OfferId;
-use feedback::job::{Base, JOB_FORMAT, Job, JobProgress, LearnerLine, Phase, Train, UpdateReport};
-use models::adapter::LoraAdapter;
-use models::file::sha256;
-use models::gguf::Gguf;
+use feedback::job::{Job, JobProgress, Phase, UpdateReport};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -263,7 +258,7 @@ impl Supervisor {
         report.left_out.retain(|offer| offers.contains(offer));
         report.left_out.extend(self.set_aside(&offers));
         let left_out = report.left_out.clone();
-        self.install(&job, batch, report).await?;
+        install::install(&self.services, &job, batch, report).await?;
         Ok(left_out)
     }
 
@@ -275,30 +270,12 @@ impl Supervisor {
     }
 
     fn job(&mut self, batch: &Batch, memory_limit_mb: u64) -> Job {
-        let (services, registry) = (&self.services, self.services.adapters.serving());
-        let (model, settings) = (services.adapters.model(), services.settings.current());
-        let candidate = registry.next_version();
-        let id = format!("v{candidate}-{:08x}-{}", self.run_id, self.next_job);
+        let run = format!("{:08x}-{}", self.run_id, self.next_job);
         self.next_job += 1;
-        let (adapter_out, optimizer_out) = registry.job_files(&id);
-        Job {
-            format: JOB_FORMAT,
-            id,
-            base: Base { path: model.path.clone(), sha256: model.sha256.clone() },
-            parent: registry.parent(),
-            train: Train::Private,
-            candidate,
-            adapter_out,
-            optimizer_out,
-            seed: u64::from(candidate),
-            hyper: settings.lab.ppo.clone(),
-            episodes: services.recorder.to_learn(batch.episodes.clone()),
-            memory_limit_mb,
-        }
+        job::update(&self.services, batch, &run, memory_limit_mb)
     }
 
-    /// Sends the job and reads lines until the job is done. If the update is no longer wanted, it
-    /// cancels the job and waits until the learner has confirmed that.
+    /// Runs a job. If the update is no longer wanted, it is cancelled.
     async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
@@ -307,47 +284,19 @@ impl Supervisor {
                 Learner::start(&self.program, handed, self.preemption.clone())?
             }
         };
-        let named = || self.program.path.display().to_string();
-        learner.send(job).await.with_context(named)?;
-        let mut given_up = None;
-        let report = loop {
-            let line = tokio::select! {
-                line = learner.next_line() => line.with_context(named)?,
-                reason = self.until_unwanted(job, batch, trigger), if given_up.is_none() => {
-                    given_up = Some(reason);
-                    learner.cancel(job).await.with_context(named)?;
-                    continue;
-                }
-            };
-            match line {
-                LearnerLine::Ready { format, version } => ensure!(
-                    format == JOB_FORMAT,
-                    "{}: version {version} speaks job format {format}, this daemon {JOB_FORMAT}; \
-                     install both from one release",
-                    self.program.path.display()
-                ),
-                LearnerLine::Progress(progress) => {
-                    self.status.send_modify(|status| status.progress = Some(describe(&progress)));
-                }
-                LearnerLine::Done(report) if report.job == job.id => break *report,
-                LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
-                    bail!("the learner gave up: {error}")
-                }
-                LearnerLine::Cancelled { job: id } if id == job.id => {
-                    learner.rest();
-                    self.child = Some(learner);
-                    let cancelled = || GivenUp::unwanted("the learner cancelled it".into());
-                    return Err(given_up.unwrap_or_else(cancelled).into());
-                }
-                // It is about an earlier job, which this daemon has already given up.
-                LearnerLine::Done(_)
-                | LearnerLine::Failed { .. }
-                | LearnerLine::Cancelled { .. } => {}
-            }
+        let progress = |progress: &JobProgress| {
+            self.status.send_modify(|status| status.progress = Some(describe(progress)));
         };
-        learner.rest();
+        let unwanted = self.until_unwanted(job, batch, trigger);
+        let ended = learner.run(job, progress, unwanted).await?;
         self.child = Some(learner);
-        Ok(report)
+        match ended {
+            Ended::Done(report) => Ok(*report),
+            Ended::Cancelled(reason) => {
+                let cancelled = || GivenUp::unwanted("the learner cancelled it".into());
+                Err(reason.unwrap_or_else(cancelled).into())
+            }
+        }
     }
 
     async fn until_unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> GivenUp {
@@ -357,91 +306,6 @@ impl Supervisor {
                 return reason;
             }
         }
-    }
-
-    /// Checks the learner's adapter and makes it serve. The daemon checks in the file itself
-    /// whatever it can, and does not rely on the report for that.
-    async fn install(&self, job: &Job, batch: &Batch, report: UpdateReport) -> Result<()> {
-        let installed = self.check_and_promote(job, batch, report).await;
-        if installed.is_err() {
-            // The adapter may have learned from something that was forgotten in the meantime.
-            let _ = std::fs::remove_file(&job.adapter_out);
-            let _ = std::fs::remove_file(&job.optimizer_out);
-        }
-        installed
-    }
-
-    async fn check_and_promote(
-        &self,
-        job: &Job,
-        batch: &Batch,
-        report: UpdateReport,
-    ) -> Result<()> {
-        let services = &self.services;
-        let path = job.adapter_out.clone();
-        let (model, expected) = (services.adapters.model().clone(), report.adapter_sha256.clone());
-        let checked = path.clone();
-        let found = tokio::task::spawn_blocking(move || -> Result<String> {
-            let found = sha256(&checked)
-                .with_context(|| format!("{}: no candidate there", checked.display()))?;
-            ensure!(found == expected, "{}: not what the learner said it wrote", checked.display());
-            let adapter = LoraAdapter::read(&checked)?;
-            adapter.check_base(&Gguf::open(&model.path)?, &model.sha256)?;
-            Ok(found)
-        })
-        .await??;
-
-        let parent = job.parent.as_ref().map_or(0, |parent| parent.version);
-        let mut offers = batch.offers();
-        offers.retain(|offer| !report.left_out.contains(offer));
-        // The same labels would be learned from for ever.
-        ensure!(!offers.is_empty(), "the learner has left out all labels");
-        let entry = Entry {
-            version: job.candidate,
-            parent,
-            sha256: found,
-            base_sha256: services.adapters.model().sha256.clone(),
-            created_at_ms: services.clock.unix_ms(),
-            labels: batch.span(),
-            offers,
-            history: None,
-            forgotten: false,
-            verdict: None,
-            report,
-        };
-        let optimizer = Some(job.optimizer_out.clone()).filter(|path| path.exists());
-        self.promote(Candidate { entry, adapter: path, optimizer }, batch).await
-    }
-
-    async fn promote(&self, candidate: Candidate, batch: &Batch) -> Result<()> {
-        let entry = &candidate.entry;
-        let (parent, took_ms) = (entry.parent, entry.report.total_ms);
-        let services = &self.services;
-        let still_wanted = |registry: &Registry| {
-            ensure!(
-                services.recorder.is_current(batch),
-                "a file was forgotten while the update learned; what is left is learned from again"
-            );
-            // A user who rolled back during the update does not want an adapter that grew from the
-            // one rolled back.
-            ensure!(
-                registry.head() == parent,
-                "learning goes on from v{}, while the update learned from v{parent}",
-                registry.head()
-            );
-            Ok(())
-        };
-        let tried = trial_runner::try_candidate(services, candidate, still_wanted).await?;
-        let outcome = match tried.refusal {
-            None if services.settings.current().learning.trial => "is on trial",
-            None => "serves",
-            Some(reason) => {
-                tracing::warn!("adapter v{} is not tried: {reason}", tried.version);
-                "is given up"
-            }
-        };
-        tracing::info!("adapter v{} {outcome}; update took {took_ms} ms", tried.version);
-        Ok(())
     }
 }
 

@@ -4,18 +4,18 @@
 
 use crate::adapters::history::HistoryFiles;
 use crate::learning::contribution::read_values;
+use crate::learning::job::Rounds;
 use crate::learning::preemption::LearnerPreemption;
-use crate::learning::process::{Learner, LearnerProgram};
-use anyhow::{Context, Result, bail, ensure};
+use crate::learning::process::{Ended, Learner, LearnerProgram};
+use anyhow::{Result, bail};
 use feedback::episode::Episode;
-use feedback::job::{
-    Base, Hyper, JOB_FORMAT, Job, JobProgress, LearnerLine, Parent, Phase, Train, UpdateReport,
-};
+use feedback::job::{Base, Hyper, JobProgress, Phase, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::team::compose::compose;
 use models::team::contribution::{Limits, contribute};
 use models::team::core::Core;
 use models::team::frame::Frame;
+use std::future::pending;
 use std::sync::Arc;
 
 /// The texts that a round learns from.
@@ -28,11 +28,8 @@ const PROMPTS_SHARE: f64 = 0.5;
 /// A learner process and what each of its jobs needs.
 pub struct HistoryLearner {
     learner: Learner,
-    files: HistoryFiles,
     frame: Frame,
-    base: Base,
-    hyper: Hyper,
-    memory_limit_mb: u64,
+    rounds: Rounds,
 }
 
 impl HistoryLearner {
@@ -47,7 +44,8 @@ impl HistoryLearner {
     ) -> Result<HistoryLearner> {
         let learner = Learner::start(program, None, Arc::new(LearnerPreemption::default()))?;
         let hyper = Hyper { policy_coefficient: 0.0, kl_coefficient: 0.0, ..hyper.clone() };
-        Ok(HistoryLearner { learner, files, frame, base, hyper, memory_limit_mb })
+        let rounds = Rounds { files, base, hyper, memory_limit_mb };
+        Ok(HistoryLearner { learner, frame, rounds })
     }
 
     /// Learns from the texts, whole rounds of them, and answers what was learned with the report of
@@ -58,12 +56,12 @@ impl HistoryLearner {
         texts: &[Episode],
         mut progress: impl FnMut(f64),
     ) -> Result<(Core, Option<UpdateReport>)> {
-        let learned = self.files.learned();
+        let learned = self.rounds.files.learned();
         let mut core = learned.core(&self.frame);
         let mut last = None;
         let rounds = texts.chunks_exact(TEXTS_OF_ROUND).skip(core.version as usize);
         for texts in rounds {
-            self.files.check_wanted()?;
+            self.rounds.files.check_wanted()?;
             let done = core.version as f64;
             let (next, report) =
                 self.round(&core, texts, &mut |share| progress(done + share)).await?;
@@ -87,54 +85,25 @@ impl HistoryLearner {
         texts: &[Episode],
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Core, UpdateReport)> {
-        let learned = self.files.learned();
+        let files = &self.rounds.files;
+        let learned = files.learned();
         learned.write_core(&self.frame, core)?;
-        let (parent, values) = (self.files.path("round.gguf"), self.files.path("round.values"));
-        let sha256 = compose(&self.frame, core, None)?.write(&parent)?;
+        let sha256 = compose(&self.frame, core, None)?.write(&files.path("round.gguf"))?;
         let round = core.version + 1;
-        let job = Job {
-            format: JOB_FORMAT,
-            id: format!("history-{round}"),
-            base: self.base.clone(),
-            parent: Some(Parent { version: 0, path: parent, sha256, optimizer: None }),
-            train: Train::Shared { core: learned.core_file() },
-            candidate: 1,
-            adapter_out: values.clone(),
-            optimizer_out: self.files.path("round.optimizer"),
-            seed: round,
-            hyper: self.hyper.clone(),
-            episodes: texts.to_vec(),
-            memory_limit_mb: self.memory_limit_mb,
+        let job = self.rounds.job(round, sha256, texts);
+        let share = |at: &JobProgress| progress(share_of_round(at));
+        let report = match self.learner.run(&job, share, pending::<()>()).await? {
+            Ended::Done(report) => *report,
+            Ended::Cancelled(_) => bail!("the learner was cancelled"),
         };
-        let report = self.run(&job, progress).await?;
-        self.files.check_wanted()?;
-        let change = read_values(&values, &report, core)?;
+        files.check_wanted()?;
+        let change = read_values(&job.adapter_out, &report, core)?;
         let limits = Limits { max_norm: MAX_NORM, noise: 0.0 };
         let made = contribute(&change, &learned.left(&self.frame), limits, || 0.0)?;
         learned.write_left(&made.left)?;
         let numbers = core.numbers().iter().zip(&made.numbers);
         let numbers = numbers.map(|(number, change)| number + i32::from(*change)).collect();
         Ok((Core::new(&self.frame, round, numbers)?, report))
-    }
-
-    async fn run(&mut self, job: &Job, progress: &mut dyn FnMut(f64)) -> Result<UpdateReport> {
-        self.learner.send(job).await.context("hone-learner")?;
-        loop {
-            match self.learner.next_line().await.context("hone-learner")? {
-                LearnerLine::Ready { format, version } => ensure!(
-                    format == JOB_FORMAT,
-                    "hone-learner: version {version} speaks job format {format}, this hone \
-                     {JOB_FORMAT}; install both from one release"
-                ),
-                LearnerLine::Progress(at) => progress(share_of_round(&at)),
-                LearnerLine::Done(report) => {
-                    self.learner.rest();
-                    return Ok(*report);
-                }
-                LearnerLine::Failed { error, .. } => bail!("the learner gave up: {error}"),
-                LearnerLine::Cancelled { .. } => bail!("the learner was cancelled"),
-            }
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Learning for a team: the supervisor runs a job that trains the shared part alone.
 
 use super::{Supervisor, Trigger, resources};
-use crate::learning::contribution;
+use crate::learning::{contribution, job};
 use crate::services::learner_status::LearnerState;
 use anyhow::{Result, bail, ensure};
 use feedback::episode::Batch;
@@ -38,16 +38,16 @@ impl Supervisor {
         if let Some(reason) = self.reason_to_wait().await {
             bail!("{reason}");
         }
-        let mut job = self.job_for_team(&batch).await;
+        let update = self.job_for_team(&batch).await;
         let registry = services.adapters.serving();
         let (model, head) = (services.adapters.model().clone(), registry.head());
-        let (core, values) = (core.clone(), job.adapter_out.clone());
-        let id = job.id.clone();
+        let (core, values) = (core.clone(), update.adapter_out.clone());
+        let id = update.id.clone();
         let prepared = tokio::task::spawn_blocking(move || {
             contribution::prepare(&registry, &model, &core, &id, values).map(|files| (files, core))
         });
         let (files, core) = prepared.await??;
-        files.give_to(&mut job, head);
+        let job = job::for_team(update, &files, head);
         let report = self.train(&job, &batch, Trigger::Now).await?;
         let change = files.change(&report, &core)?;
         // A later contribution learns from what this one has left out.

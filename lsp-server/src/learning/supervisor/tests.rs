@@ -1,10 +1,13 @@
 use super::*;
+use crate::adapters::registry::{Candidate, Registry};
 use crate::app::App;
 use crate::paths::Paths;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::testing;
 use crate::testing::fixtures;
+use feedback::job::LearnerLine;
 use feedback::testing::accepted;
+use models::file::sha256;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
