@@ -3,6 +3,7 @@
 
 use feedback::episode::Fold;
 use feedback::event::{Completion, Event, EventKind, TokenRecord};
+use feedback::job::Distribution;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use feedback::testing::{accepted, completion, served};
@@ -104,15 +105,15 @@ fn soak_a_long_log_is_appended_to_and_read_again() {
         "{read} events, {} MiB; append µs: {}; flush ms: {}; open {:.2} s, with all read and \
          folded {:.2} s",
         bytes(dir.path()) >> 20,
-        quantiles(appends),
-        quantiles(flushes),
+        distribution(appends),
+        distribution(flushes),
         opened.as_secs_f64(),
         started.as_secs_f64()
     );
 }
 
-fn quantiles(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let rank = |q: f64| values[((values.len() - 1) as f64 * q).round() as usize];
-    format!("p50 {:.1}, p99 {:.1}, max {:.1}", rank(0.5), rank(0.99), rank(1.0))
+fn distribution(values: Vec<f64>) -> String {
+    let Distribution { p50, p95, max, .. } =
+        Distribution::of(values.into_iter().map(|value| value as f32).collect());
+    format!("p50 {p50:.1}, p95 {p95:.1}, max {max:.1}")
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rehearsal::client::{Client, TriggerKind};
 use rehearsal::document::Position;
+use rehearsal::report::stats::percentile;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -156,7 +157,7 @@ fn measure(
     }
     let side = |times: &mut Vec<f64>| {
         times.sort_by(f64::total_cmp);
-        let rank = |q: f64| times[((times.len() - 1) as f64 * q).round() as usize];
+        let rank = |share: f64| percentile(times, share);
         json!({"requests": times.len(), "p50_ms": rank(0.5), "p95_ms": rank(0.95)})
     };
     let (alone, beside) = (side(&mut alone), side(&mut beside));

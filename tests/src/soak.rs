@@ -1,5 +1,8 @@
 //! How long a test takes: short in `cargo xtask test`, long in `cargo xtask soak`.
 
+use feedback::job::Distribution;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Rounds of a test that has a long form. `HONE_SOAK` is the share of the long form that is
@@ -21,42 +24,26 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// Random numbers by SplitMix64 (Steele, Lea and Flood 2014).
-pub struct Draws(u64);
+/// The random numbers of a test.
+pub struct Draws(StdRng);
 
 impl Draws {
     pub fn new(seed: u64) -> Draws {
-        Draws(seed)
-    }
-
-    fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        Draws(StdRng::seed_from_u64(seed))
     }
 
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.draw() % limit.max(1)
+        self.0.random_range(0..limit.max(1))
     }
 
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len() as u64) as usize]
+        &items[self.0.random_range(0..items.len())]
     }
 }
 
-/// Nearest-rank percentiles of the measured values, for the report of the long form.
-pub fn percentiles(mut values: Vec<f64>) -> String {
-    values.sort_by(f64::total_cmp);
-    let rank = |q: f64| match values.len() {
-        0 => f64::NAN,
-        n => values[((n - 1) as f64 * q).round() as usize],
-    };
-    format!(
-        "p50 {:.2}, p95 {:.2}, max {:.2} ({} values)",
-        rank(0.5),
-        rank(0.95),
-        rank(1.0),
-        values.len()
-    )
+/// Returns the percentiles of the measured values, for the report of the long form.
+pub fn percentiles(values: Vec<f64>) -> String {
+    let Distribution { count, p50, p95, max, .. } =
+        Distribution::of(values.into_iter().map(|value| value as f32).collect());
+    format!("p50 {p50:.2}, p95 {p95:.2}, max {max:.2} ({count} values)")
 }

@@ -5,7 +5,7 @@
 
 use crate::config::NextEdit as Setting;
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::fixtures;
+use crate::testing::{fixtures, row};
 use feedback::event::{Event, EventKind, Evidence, NextEdit, NextEditKind, NextEditOutcome};
 use policy::next_edit::EditGate;
 use policy::next_edit::features::Surroundings;
@@ -140,14 +140,6 @@ impl User {
     }
 }
 
-fn row(mut times: Vec<Duration>) -> Value {
-    times.sort();
-    let ms = |share: f64| {
-        times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1000.0
-    };
-    json!({"requests": times.len(), "p50_ms": ms(0.5), "p95_ms": ms(0.95), "max_ms": ms(1.0)})
-}
-
 /// How long the gate takes to learn from an outcome.
 fn gate_updates() -> Vec<Duration> {
     let mut gate = EditGate::default();
@@ -235,12 +227,12 @@ async fn bench_next_edits() {
         "documents": DOCUMENTS,
         "lines": LINES,
         "found": found,
-        "offer": row(offers),
-        "keys_off": row(keys_off),
-        "keys_on": row(keys_on),
-        "between_off": row(between_off),
-        "between_on": row(between_on),
-        "gate": row(gate_updates()),
+        "offer": row(&offers),
+        "keys_off": row(&keys_off),
+        "keys_on": row(&keys_on),
+        "between_off": row(&between_off),
+        "between_on": row(&between_on),
+        "gate": row(&gate_updates()),
     });
     // The line break separates the report from the output of the test runner.
     println!("\n{report}");

@@ -3,11 +3,11 @@
 //! at once. The test asserts that every request was answered, but not how fast.
 
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::fixtures;
+use crate::testing::{fixtures, row};
 use completion::document::Position;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashSet;
 use std::os::unix::net::UnixStream as Socket;
 use std::time::{Duration, Instant};
@@ -85,14 +85,6 @@ fn type_all(sockets: Vec<Socket>, hurried: bool) -> Vec<EditorResult> {
     })
 }
 
-fn row(mut times: Vec<Duration>) -> Value {
-    times.sort();
-    let ms = |share: f64| {
-        times[((times.len() - 1) as f64 * share).round() as usize].as_secs_f64() * 1000.0
-    };
-    json!({"requests": times.len(), "p50_ms": ms(0.5), "p95_ms": ms(0.95), "max_ms": ms(1.0)})
-}
-
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement: `cargo xtask bench overhead`"]
 async fn bench_overhead_of_fifty_editors() {
@@ -105,7 +97,7 @@ async fn bench_overhead_of_fifty_editors() {
         let times: Vec<Duration> = seen.iter().flat_map(|seen| seen.times.clone()).collect();
         assert_eq!(times.len(), EDITORS * KEYS);
         computed += seen.iter().map(|seen| seen.offers.len()).sum::<usize>();
-        report[name] = row(times);
+        report[name] = row(&times);
     }
     assert_eq!(daemon.app.services.recorder.counts().total, computed as u64);
     assert_eq!(

@@ -14,6 +14,7 @@ use anyhow::Result;
 use clap::Parser;
 use hone::Hone;
 use llama_server::LlamaServer;
+use rehearsal::report::stats::percentile;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -109,7 +110,7 @@ impl Side {
 
 fn quantile(values: &mut [f64], q: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
-    values.get(((values.len().saturating_sub(1)) as f64 * q).round() as usize).copied()
+    percentile(values, q)
 }
 
 fn main() -> Result<()> {

@@ -98,8 +98,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// Nearest-rank percentile of values in rising order.
-fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
+/// Returns the nearest-rank percentile of values in rising order, or `None` without values.
+pub fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }

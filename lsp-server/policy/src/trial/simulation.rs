@@ -2,6 +2,7 @@
 //! detect.
 
 use super::{Arms, End, Rewards, Trial};
+use feedback::job::Distribution;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;
@@ -31,19 +32,18 @@ pub fn simulate_trials(effect: f64, accept_rate: f64, runs: usize, seed: u64) ->
     let mut ends = [0usize; 3];
     for _ in 0..runs {
         let (end, offers) = run(effect, accept_rate, &mut rng);
-        lengths.push(offers);
+        lengths.push(offers as f32);
         ends[end as usize] += 1;
     }
-    lengths.sort_unstable();
     let share = |end: End| ends[end as usize] as f64 / runs as f64;
-    let at = |share: f64| lengths[((lengths.len() - 1) as f64 * share).round() as usize];
+    let offers = Distribution::of(lengths);
     SimulatedTrials {
         effect,
         promoted: share(End::Promoted),
         dropped: share(End::Dropped),
         undecided: share(End::Undecided),
-        offers_p50: at(0.5),
-        offers_p95: at(0.95),
+        offers_p50: offers.p50 as u64,
+        offers_p95: offers.p95 as u64,
     }
 }
 

@@ -4,6 +4,7 @@ use super::{ANSWER_LIMIT, Check, Patient};
 use crate::cli::events::each_offer;
 use crate::report::status::Status;
 use feedback::event::Completion;
+use feedback::job::Distribution;
 use models::store::Store;
 use std::collections::VecDeque;
 use sysinfo::{MemoryRefreshKind, System};
@@ -117,10 +118,8 @@ impl Times {
         if self.0.is_empty() {
             return Check::good(NAME, "not known yet: nothing was completed");
         }
-        let mut totals: Vec<f64> = self.0.iter().map(|time| time.total_ms).collect();
-        totals.sort_by(f64::total_cmp);
-        let quantile = |share: f64| totals[((totals.len() - 1) as f64 * share) as usize];
-        let (half, most) = (quantile(0.5), quantile(0.95));
+        let totals = Distribution::of(self.0.iter().map(|time| time.total_ms as f32).collect());
+        let (half, most) = (f64::from(totals.p50), totals.p95);
         let tokens: usize = self.0.iter().map(|time| time.tokens).sum();
         let seconds = self.0.iter().map(|time| time.decode_ms).sum::<f64>() / 1000.0;
         let rate = match seconds > 0.0 {
@@ -165,7 +164,7 @@ mod tests {
         let check = times.check();
         assert_eq!(
             check.found,
-            "of the last 3 completions, half came within 200 ms and 95 % within 200 ms; 20 tokens \
+            "of the last 3 completions, half came within 200 ms and 95 % within 2000 ms; 20 tokens \
              a second"
         );
         times.0.iter_mut().for_each(|time| time.total_ms += 1_000.0);
