@@ -9,7 +9,6 @@ mod clock;
 mod config;
 mod doctor;
 mod events;
-mod feedback;
 mod forget;
 mod gate;
 mod gate_log;
@@ -23,6 +22,7 @@ mod report;
 mod settings;
 mod team;
 mod transport;
+mod verdicts;
 mod why;
 
 use crate::app::startup::{self, ServeOptions};
@@ -103,7 +103,17 @@ enum Command {
     /// something is wrong.
     Doctor(doctor::DoctorArgs),
     /// Print what was recorded, in order, as JSON lines
+    ///
+    /// With --verdicts, every judged offer is a line: what was offered, by which adapter,
+    /// what became of it, how that is known, when, and the reward that it earned. To look
+    /// at it in a table, for example:
+    ///
+    ///   hone events --verdicts | jq -r '[.outcome.kind, .reward] | @tsv'
+    #[command(verbatim_doc_comment)]
     Events {
+        /// Print every judged offer instead of the events
+        #[arg(long)]
+        verdicts: bool,
         /// JSON lines; the only format there is
         #[arg(long)]
         json: bool,
@@ -111,7 +121,7 @@ enum Command {
         #[arg(long)]
         with_code: bool,
         /// Then print each event as it is recorded, until you end this
-        #[arg(long)]
+        #[arg(long, conflicts_with = "verdicts")]
         follow: bool,
     },
     /// Show what makes the gate show an offer or hold it back, and how right it was
@@ -121,9 +131,6 @@ enum Command {
     /// An update must prove itself: until it has, it answers a part of the
     /// requests.
     Trial(gate::TrialArgs),
-    /// Export the verdicts on the offers
-    #[command(subcommand)]
-    Feedback(feedback::FeedbackCommand),
     /// Show how often offers were accepted, adapter by adapter, with what confidence
     ///
     ///   hone report                   a table
@@ -271,12 +278,14 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Status { json } => inspect::status(&home, json).await,
         Command::Why(args) => why::why(&home, args).await,
         Command::Doctor(args) => doctor::run(&home, args).await,
+        Command::Events { with_code, verdicts: true, .. } => {
+            verdicts::print(&home, with_code).await
+        }
         Command::Events { with_code, follow: true, .. } => events::follow(&home, with_code).await,
         Command::Events { with_code, .. } => events::events(&home, with_code).await,
         Command::AdvanceClock { ms } => clock::advance(&home, ms).await,
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
-        Command::Feedback(command) => feedback::run(&home, command).await,
         Command::Report(args) => report::run(&home, args).await,
         Command::Learn(args) => learn::run(&home, args).await,
         Command::Pause(args) => pause::pause(&home, args).await,

@@ -55,6 +55,7 @@ pub enum TeamCommand {
         json: bool,
     },
     /// Learn for the team, and print what is sent of it (for the package `team`)
+    #[command(hide = true)]
     Contribute {
         /// Print one JSON object
         #[arg(long)]
@@ -67,6 +68,7 @@ pub enum TeamCommand {
         epsilon: Option<f64>,
     },
     /// Take a version of the team's adapter from stdin (for the package `team`)
+    #[command(hide = true)]
     Receive {
         /// Print one JSON object
         #[arg(long)]

@@ -89,11 +89,11 @@ pub struct Arguments {
     pub limit: u64,
     /// Places in one commit at most; the rest of that commit is not typed. A short
     /// stream then spans many commits, and an interval needs many
-    #[arg(long, value_name = "N",
+    #[arg(long, hide_short_help = true, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
     pub per_commit: Option<u64>,
     /// End an arm's stream after this many minutes, wherever it is by then
-    #[arg(long, value_name = "M",
+    #[arg(long, hide_short_help = true, value_name = "M",
           value_parser = clap::value_parser!(u64).range(1..=limits::MINUTES_MAX))]
     pub max_minutes: Option<u64>,
     /// An arm, which is compared with the first one: KIND, or
@@ -103,55 +103,55 @@ pub struct Arguments {
     /// How often the developer slips, misses a right offer or accepts a wrong one
     /// (a share), and what else happens in the file: formatter, auto-import,
     /// second-cursor, typo [default: 0.05]
-    #[arg(long, value_name = "NOISE,…", value_delimiter = ',')]
+    #[arg(long, hide_short_help = true, value_name = "NOISE,…", value_delimiter = ',')]
     pub noise: Vec<Noise>,
     /// What the developer types in
-    #[arg(long, value_enum, default_value_t = Editor::Vscode)]
+    #[arg(long, hide_short_help = true, value_enum, default_value_t = Editor::Vscode)]
     pub editor: Editor,
     /// Let the daemons see nothing but the files that are open, as rehearsals did
     /// before there was a working tree
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_tree: bool,
     /// Save the rehearsal in this folder: an interrupted one continues from there,
     /// and an arm that is done is not done again
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
     /// Save after this many places, at the end of the file
-    #[arg(long, default_value_t = 100, value_name = "N", requires = "work",
+    #[arg(long, hide_short_help = true, default_value_t = 100, value_name = "N", requires = "work",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub save_every: u64,
     /// Run this program after every --every places, at the end of the file, and wait for it. It
     /// finds the daemon's home in HONE_HOME, and may ask and change the daemon as a user may
-    #[arg(long, value_name = "PROGRAM", requires = "every")]
+    #[arg(long, hide_short_help = true, value_name = "PROGRAM", requires = "every")]
     pub run: Option<PathBuf>,
     /// After how many places --run is run
-    #[arg(long, value_name = "N", requires = "run",
+    #[arg(long, hide_short_help = true, value_name = "N", requires = "run",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub every: Option<u64>,
     /// Leave the computed prompts in the --work folder for later arms: some 10 MB
     /// for each place, at most 16 GiB, until you remove DIR/prompts. Two arms then
     /// share them and run one after the other
-    #[arg(long, requires = "work")]
+    #[arg(long, hide_short_help = true, requires = "work")]
     pub keep_prompts: bool,
     /// Decides where the developer pauses and how offers are rejected
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, hide_short_help = true, default_value_t = 1)]
     pub seed: u64,
     /// The model to serve [default: what `hone model path` names]
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// FIM template of the model, where its vocabulary does not tell
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub template: Option<String>,
     /// The `hone` to run [default: the one beside this program]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, hide_short_help = true, value_name = "PATH")]
     pub hone: Option<PathBuf>,
     /// Have each offer rated from 0 to 10 by a model behind this OpenAI-compatible
     /// endpoint (http://host/v1; its key in HONE_JUDGE_KEY). This SENDS THE CODE
     /// around each offer there
-    #[arg(long, value_name = "URL", requires = "judge_model")]
+    #[arg(long, hide_short_help = true, value_name = "URL", requires = "judge_model")]
     pub judge: Option<String>,
     /// The model that judges
-    #[arg(long, value_name = "NAME", requires = "judge")]
+    #[arg(long, hide_short_help = true, value_name = "NAME", requires = "judge")]
     pub judge_model: Option<String>,
     /// Print every number by quarter of the stream before the summary
     #[arg(long, conflicts_with = "json")]
@@ -160,20 +160,20 @@ pub struct Arguments {
     #[arg(long)]
     pub json: bool,
     /// Write the JSON object to this file as well
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Draw learning curves into this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub svg: Option<PathBuf>,
     /// Write what happened to this file, one line for each event, with terminal colours
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub transcript: Option<PathBuf>,
     /// Print the transcript to stderr while it happens
     #[arg(long)]
     pub live: bool,
     /// Say how far it is for programs, in the place of the bar: one JSON object a line on
     /// stdout, {"arm", "number", "of_arms", "places", "of_places"}, and then the summary
-    #[arg(long, conflicts_with_all = ["json", "live"])]
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["json", "live"])]
     pub progress: bool,
     /// Adopt what was learned if it did better than the base model: your own Hone
     /// serves the adapter, and its gate starts from the verdicts. Runs frozen, gate
@@ -191,7 +191,7 @@ pub struct Arguments {
     #[arg(long, hide = true)]
     pub wait: bool,
     /// Keep the daemons' temporary homes (events, adapters, logs)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub keep_homes: bool,
 }
 
@@ -302,6 +302,20 @@ pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_help_shows_twelve_options() {
+        let options = |flag: &str| {
+            let Err(help) = Arguments::try_parse_from(["hone rehearse", flag]) else {
+                panic!("{flag} shows no help")
+            };
+            let help = help.to_string();
+            let lines = help.lines().filter(|line| line.starts_with("      --"));
+            lines.count()
+        };
+        assert_eq!(options("-h"), 12);
+        assert!(options("--help") > 30);
+    }
 
     #[test]
     fn noise_is_a_share_and_names() {

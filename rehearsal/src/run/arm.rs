@@ -226,11 +226,11 @@ impl Arm {
 
     /// The daemon's verdicts: the outcome of each offer that was accepted or rejected, by its id.
     pub fn verdicts(&self) -> Result<HashMap<String, String>> {
-        let printed = self.daemon.run(&["feedback", "export"])?;
+        let printed = self.daemon.run(&["events", "--verdicts"])?;
         let mut verdicts = HashMap::new();
         for line in printed.lines() {
             let label: serde_json::Value =
-                serde_json::from_str(line).context("`hone feedback export` printed no JSON")?;
+                serde_json::from_str(line).context("`hone events --verdicts` printed no JSON")?;
             let outcome = label["outcome"]["kind"].as_str();
             if let (Some(offer), Some(outcome)) = (label["offer"].as_str(), outcome) {
                 verdicts.insert(offer.to_owned(), outcome.to_owned());

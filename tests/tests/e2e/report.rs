@@ -57,7 +57,7 @@ fn what_was_typed_is_counted_and_the_report_says_what_was_kept() {
 }
 
 fn export(home: &Home, args: &[&str]) -> Vec<Value> {
-    let text = home.output(&[&["feedback", "export"], args].concat());
+    let text = home.output(&[&["events", "--verdicts"], args].concat());
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
@@ -75,7 +75,7 @@ fn labels_are_exported_without_code_with_a_daemon_and_without() {
     );
     assert_eq!((&lines[0]["reward"], &lines[1]["reward"]), (&json!(1.0), &json!(0.0)));
     assert_eq!(lines[0]["completion"]["path"], "/project/taken.rs");
-    let text = home.output(&["feedback", "export"]);
+    let text = home.output(&["events", "--verdicts"]);
     assert!(!text.contains("Canary") && !text.contains("\"tokens\":["), "{text}");
     let whole = export(&home, &["--with-code"]);
     assert!(whole[0]["completion"]["shown"].as_str().unwrap().contains("Canary"), "{}", whole[0]);

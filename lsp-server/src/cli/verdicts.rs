@@ -1,37 +1,15 @@
-//! `hone feedback`: the verdicts on the offers, for other programs.
+//! `hone events --verdicts`: the verdicts on the offers, for other programs.
 
 use crate::cli::events::{each_offer, is_broken_pipe};
 use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result};
-use clap::Subcommand;
 use serde_json::{Value, json};
 use std::io::Write;
 
-#[derive(Subcommand)]
-pub enum FeedbackCommand {
-    /// Print every judged offer as a JSON line, oldest first
-    ///
-    /// What was offered, by which adapter, what became of it, how that is known,
-    /// when, and the reward it earned. To look at it in a table, for example:
-    ///
-    ///   hone feedback export | jq -r '[.outcome.kind, .reward] | @tsv'
-    #[command(verbatim_doc_comment)]
-    Export {
-        /// Include code: prompts, offered text and token ids
-        #[arg(long)]
-        with_code: bool,
-    },
-}
-
-pub async fn run(home: &Paths, command: FeedbackCommand) -> Result<()> {
-    match command {
-        FeedbackCommand::Export { with_code } => export(home, with_code).await,
-    }
-}
-
-async fn export(home: &Paths, with_code: bool) -> Result<()> {
+/// Prints every judged offer as a JSON line.
+pub async fn print(home: &Paths, with_code: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let exported = each_offer(home, |history| match line(&history, with_code)? {
         Some(line) => Ok(writeln!(output, "{line}")?),
@@ -44,7 +22,7 @@ async fn export(home: &Paths, with_code: bool) -> Result<()> {
     }
 }
 
-/// None for an offer that has no verdict.
+/// Returns the line of an offer, unless the offer has no verdict.
 fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
     let Some(episode) = history.episode() else { return Ok(None) };
     let Some(value) = episode.reward() else { return Ok(None) };
