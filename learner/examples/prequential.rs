@@ -328,7 +328,7 @@ fn leave_out_feed_forward(lora: &mut Lora, shape: &Shape) -> candle_core::Result
     Ok(())
 }
 
-/// Whether an episode is a sample of `hone lab texts --samples`.
+/// Returns true if an episode is a sample of `hone lab texts --samples`.
 fn is_drawn(episode: &Episode) -> bool {
     episode.completion.sampling.temperature > 0.0
 }

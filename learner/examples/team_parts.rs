@@ -289,7 +289,7 @@ impl Team<'_> {
         Ok(core)
     }
 
-    /// What somebody learns for themselves, beside the shared part if there is one.
+    /// Returns what somebody learns for themselves, beside the shared part if there is one.
     fn learn_privately(&self, shared: Option<&Core>, past: &[Texts]) -> anyhow::Result<Lora> {
         let shape = &self.base.model.shape;
         let Hyper { lora_rank, lora_alpha, .. } = self.hyper;

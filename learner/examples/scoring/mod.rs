@@ -34,7 +34,7 @@ impl Base {
         })
     }
 
-    /// What a batch of texts that the base served depends on.
+    /// Returns what a batch of texts that the base served depends on.
     pub fn inputs<'a>(&'a self, hyper: &'a Hyper) -> BatchInputs<'a> {
         BatchInputs {
             vocab: &self.vocab,
@@ -53,7 +53,7 @@ pub struct TokenScores {
     pub sample: usize,
     /// The log-prob of each token, in nats.
     pub logprobs: Vec<f64>,
-    /// Whether greedy decoding gives each token behind those before it.
+    /// True if greedy decoding gives each token behind those before it.
     pub is_greedy: Vec<bool>,
 }
 

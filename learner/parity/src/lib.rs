@@ -72,7 +72,7 @@ pub fn target(token: u32) -> Target {
     Target { token, equivalents: [].into(), temperature: 1.0, allowed: None }
 }
 
-/// What the engine answers behind the lines of a prefix and the beginning of a line.
+/// Returns what the engine answers behind the lines of a prefix and the beginning of a line.
 pub fn generate(
     engine: &mut LlamaEngine,
     [prefix, line]: [&str; 2],

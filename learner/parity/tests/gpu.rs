@@ -112,7 +112,7 @@ fn cosine(a: &[f32], b: &[f32]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
 }
 
-/// Whether the rest of a test is left out, because there is no GPU.
+/// Returns true if the rest of a test is left out, because there is no GPU.
 fn skips(error: &anyhow::Error) -> bool {
     println!("SKIPPED the passes on a GPU: {error:#}");
     let missing = std::env::var("HONE_TEST_WITHOUT").unwrap_or_default();

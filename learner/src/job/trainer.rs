@@ -93,7 +93,7 @@ impl Trainer {
         }
     }
 
-    /// Whether the model lay on a GPU that failed. It is then only on the CPU.
+    /// Returns true if the model lay on a GPU that failed. It is then only on the CPU.
     #[cfg(feature = "cuda")]
     fn leave_failed_gpu(&mut self) -> bool {
         let Some(loaded) = &mut self.loaded else { return false };

@@ -75,7 +75,7 @@ impl Int8Unit {
             .find(|unit| unit.is_available())
     }
 
-    /// Whether this CPU has the unit.
+    /// Returns true if this CPU has the unit.
     #[cfg(target_arch = "x86_64")]
     pub fn is_available(self) -> bool {
         let fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");

@@ -26,7 +26,7 @@ const DEPTH: usize = 1024;
 const _: () = assert!(DEPTH.is_multiple_of(256));
 
 impl QuantisedMatrix {
-    /// Whether the weights are integers, which [`QuantisedMatrix::add_int8_product`] needs.
+    /// Returns true if the weights are integers, which [`QuantisedMatrix::add_int8_product`] needs.
     pub fn has_integers(&self) -> bool {
         self.format().block_values() > 1
     }

@@ -96,7 +96,7 @@ impl Format {
         }
     }
 
-    /// Whether a group has a min beside its scale.
+    /// Returns true if a group has a min beside its scale.
     pub fn has_mins(self) -> bool {
         matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K)
     }

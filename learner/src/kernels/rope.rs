@@ -47,13 +47,13 @@ const KEPT_TURNS: f32 = 32.0;
 const SCALED_TURNS: f32 = 1.0;
 
 impl Yarn {
-    /// What YaRN multiplies the rotated values with, so that the scores of a context that is
-    /// `factor` times as long are about as sharp.
+    /// Returns what YaRN multiplies the rotated values with, so that the scores of a context that
+    /// is `factor` times as long are about as sharp.
     pub fn magnitude(factor: f64) -> f64 {
         if factor > 1.0 { 1.0 + 0.1 * factor.ln() } else { 1.0 }
     }
 
-    /// How much of its own frequency each pair of a head of this width keeps, from 0 to 1.
+    /// Returns how much of its own frequency each pair of a head of this width keeps, from 0 to 1.
     fn kept(self, base: f64, head: usize) -> impl Iterator<Item = f64> {
         // The pair that turns so often. In 32 bits as in llama.cpp, because it is then rounded.
         let pair = |turns: f32| {
@@ -92,7 +92,7 @@ impl Rope {
         Rope { pairs, head, frequencies, magnitude: *magnitude }
     }
 
-    /// Whether the two values of a pair lie half a head apart, and are no neighbours.
+    /// Returns true if the two values of a pair lie half a head apart, and are no neighbours.
     pub fn has_halves(&self) -> bool {
         self.pairs == RopePairs::Halves
     }

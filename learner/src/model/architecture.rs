@@ -10,14 +10,14 @@ use anyhow::{Context, bail, ensure};
 use models::experts::Experts;
 use models::gguf::Gguf;
 
-/// How the layers of a model are built, and what is multiplied between them.
+/// The way in which the layers of a model are built, and what is multiplied between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     pub norm: NormKind,
     pub norm_epsilon: f64,
     pub activation: Activation,
     pub feed_forward: FeedForward,
-    /// Whether every head of q and k has a norm before it is rotated.
+    /// True if every head of q and k has a norm before it is rotated.
     pub has_head_norms: bool,
     /// What embeddings are multiplied with.
     pub embedding_scale: f64,
@@ -50,9 +50,9 @@ struct Family {
     has_experts: bool,
     has_head_norms: bool,
     pairs: RopePairs,
-    /// Whether embeddings are multiplied with √width.
+    /// True if embeddings are multiplied with √width.
     scales_embeddings: bool,
-    /// Whether the file has the multipliers of Granite.
+    /// True if the file has the multipliers of Granite.
     has_multipliers: bool,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Keys<'a> {
         Ok(self.number(name)?.filter(|factor| *factor != 0.0).unwrap_or(default))
     }
 
-    /// What the rotation depends on, without the divisors, which are a tensor.
+    /// Returns what the rotation depends on, without the divisors, which are a tensor.
     ///
     /// # Errors
     /// The rotation is scaled in a way that the learner does not compute.
@@ -238,7 +238,7 @@ impl<'a> Keys<'a> {
         Ok(FeedForward::Experts(experts))
     }
 
-    /// How the layers of a model with these sizes are built.
+    /// Returns how the layers of a model with these sizes are built.
     pub fn architecture_of(&self, width: usize, head: usize) -> anyhow::Result<Architecture> {
         let family = FAMILIES.iter().find(|family| family.name == self.architecture);
         let family = family.context("the architecture is not known")?;

@@ -31,7 +31,7 @@ pub struct Routing<T> {
 /// The rows that went through one expert, and what its gradient needs of them.
 pub struct ExpertRows {
     expert: usize,
-    /// Where in [`Routing::chosen`] the expert stands.
+    /// The place where in [`Routing::chosen`] the expert stands.
     places: Vec<usize>,
     gate: Tensor,
     up: Tensor,

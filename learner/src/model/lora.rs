@@ -133,8 +133,8 @@ impl Lora {
         Ok(Lora { rank, shared_rank: self.shared_rank, alpha, layers })
     }
 
-    /// Whether a value belongs to a shared rank: value `at` of tensor `index` in the order of
-    /// [`Lora::tensors`], whose rows have this width.
+    /// Returns true if a value belongs to a shared rank: value `at` of tensor `index` in the order
+    /// of [`Lora::tensors`], whose rows have this width.
     pub fn is_shared(&self, index: usize, at: usize, width: usize) -> bool {
         let rank = if index.is_multiple_of(2) { at / width } else { at % width };
         rank < self.shared_rank

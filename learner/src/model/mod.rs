@@ -130,7 +130,7 @@ impl TailBatch {
         self.tails.is_empty()
     }
 
-    /// Where the prompt of each tail lies in GPU memory.
+    /// Returns where the prompt of each tail lies in GPU memory.
     #[cfg(feature = "cuda")]
     fn prompts_on_gpu<'a>(
         &self,
@@ -185,7 +185,7 @@ pub struct ForwardPass<'a, T> {
     on: PassOn<'a, T>,
 }
 
-/// Where a pass was computed.
+/// The place where a pass was computed.
 enum PassOn<'a, T> {
     Cpu(CpuPass<'a, T>),
     #[cfg(feature = "cuda")]

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 /// activations are the widest.
 const FEED_FORWARD_ROWS: usize = 512;
 
-/// Where the keys and values of a prompt lie.
+/// The place where the keys and values of a prompt lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PromptPlace {
     group: usize,
@@ -186,7 +186,7 @@ impl PromptKv {
         Ok(prompts)
     }
 
-    /// Where the keys and values of the `index`-th prompt lie.
+    /// Returns where the keys and values of the `index`-th prompt lie.
     pub fn place(&self, index: usize) -> PromptPlace {
         self.places[index]
     }
@@ -242,7 +242,7 @@ pub fn fitting<T: Float>(
     choose_within(rows_max(model), prompts, |prompt| known.contains(prompt), order)
 }
 
-/// Whether the keys and values of this prompt can be kept at all.
+/// Returns true if the keys and values of this prompt can be kept at all.
 pub fn fits_alone<T: Float>(model: &Transformer<T>, prompt: &[u32]) -> bool {
     prompt.len() <= rows_max(model)
 }

@@ -52,7 +52,7 @@ impl Shape {
         }
     }
 
-    /// How the server records the experts of this model; `None` if it has none.
+    /// Returns how the server records the experts of this model; `None` if it has none.
     pub fn expert_layout(&self) -> Option<ExpertLayout> {
         let FeedForward::Experts(experts) = self.block.feed_forward else { return None };
         let short = |number: usize| u16::try_from(number).ok();
@@ -63,7 +63,7 @@ impl Shape {
         })
     }
 
-    /// Where a map stands in [`Shape::maps`].
+    /// Returns where a map stands in [`Shape::maps`].
     pub fn place(&self, map: usize) -> usize {
         map - usize::from(self.block.feed_forward == FeedForward::Plain && map > GATE)
     }

@@ -52,9 +52,9 @@ pub struct Verdict {
     pub reward: f32,
     /// The reward less V ([`Hyper::baseline`]).
     pub advantage: f32,
-    /// Whether each token gets the advantage. If it is known what the user typed instead of
-    /// a rejected offer, only the first token that differs gets it: the tokens before it
-    /// were right, and those behind it follow from it and are left out of the sample.
+    /// True if each token gets the advantage. If it is known what the user typed instead of a
+    /// rejected offer, only the first token that differs gets it: the tokens before it were right,
+    /// and those behind it follow from it and are left out of the sample.
     pub credited: Vec<bool>,
     /// The number of tokens that the verdict is about, with those that are left out. The loss
     /// is a mean over all of them.
@@ -120,7 +120,7 @@ pub struct BatchInputs<'a> {
     pub base_sha256: &'a str,
     /// The context length that the base was trained with.
     pub context_tokens: usize,
-    /// How the experts of the base are recorded, if it has any.
+    /// The way in which the experts of the base are recorded, if it has any.
     pub experts: Option<ExpertLayout>,
     /// The version of the adapter that the job starts from. 0 is the base.
     pub parent: AdapterVersion,
@@ -299,7 +299,7 @@ fn is_no_offer(episode: &Episode) -> bool {
     episode.is_no_offer() && !has_defect || episode.completion.tokens.is_empty()
 }
 
-/// Why an episode has no judged sample.
+/// The reason why an episode has no judged sample.
 enum DropReason {
     Unlabelled,
     Stale,
@@ -459,9 +459,9 @@ fn has_demonstration_loss(inputs: &BatchInputs) -> bool {
     inputs.hyper.demonstration_coefficient > 0.0
 }
 
-/// What the user typed instead of an offer, or where nothing was offered; `None` if it is
-/// unknown or there is no demonstration loss. It does not grow stale, because it is right
-/// whichever adapter served.
+/// Returns what the user typed instead of an offer, or where nothing was offered; `None` if it is
+/// unknown or there is no demonstration loss. It does not grow stale, because it is right whichever
+/// adapter served.
 fn typed_instead<'a>(episode: &'a Episode, inputs: &BatchInputs) -> Option<&'a [u32]> {
     let ids = episode
         .replacement

@@ -19,7 +19,7 @@ pub struct TokenLoss {
     pub loss: f64,
     /// ∂loss/∂ ln π.
     pub d_policy: f64,
-    /// Whether the clip has set the policy gradient to zero.
+    /// True if the clip has set the policy gradient to zero.
     pub clipped: bool,
     /// The k3 estimate of KL(parent‖π), for a token of the parent.
     pub kl_parent: f64,

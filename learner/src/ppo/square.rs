@@ -152,7 +152,7 @@ impl Square {
     }
 }
 
-/// Whether rows of A are those that were made of a square.
+/// Returns true if rows of A are those that were made of a square.
 fn are_close(rows: &[f32], made: &[f32]) -> bool {
     let largest = rows.iter().fold(0f32, |most, value| most.max(value.abs()));
     rows.iter().zip(made).all(|(row, made)| (row - made).abs() <= TOLERANCE * largest)

@@ -35,7 +35,7 @@ impl TrainedPart {
         }
     }
 
-    /// How many values each vector has that the optimizer steps.
+    /// Returns how many values each vector has that the optimizer steps.
     pub fn lengths(&self, lora: &Lora) -> Vec<usize> {
         match self.square() {
             None => lora.tensors().map(candle_core::Tensor::elem_count).collect(),

@@ -14,7 +14,7 @@ fn header(name: &str) -> (tempfile::TempDir, Gguf) {
     (folder, gguf)
 }
 
-/// Why a model is refused once its header is changed.
+/// Returns why a model is refused once its header is changed.
 fn refused(name: &str, change: impl FnOnce(&mut Gguf)) -> String {
     let (_folder, mut gguf) = header(name);
     assert!(load(&gguf).is_ok(), "{name} itself is sound");

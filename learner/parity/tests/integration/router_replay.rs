@@ -95,7 +95,7 @@ fn prefixes() -> Vec<String> {
     (0..PROMPTS).map(|_| prefix()).collect()
 }
 
-/// What a server with this model answers to all prompts.
+/// Returns what a server with this model answers to all prompts.
 fn served(path: &Path, lora: &Lora, model: &Transformer<f32>) -> Vec<(Generated, Answer)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("adapter.gguf");

@@ -161,7 +161,7 @@ impl Gpu {
     }
 }
 
-/// What went wrong when memory for values cannot be had.
+/// Returns what went wrong when memory for values cannot be had.
 fn full<T>(count: usize) -> String {
     format!("the GPU has no {} MiB free", (count * size_of::<T>()) >> 20)
 }

@@ -53,7 +53,8 @@ pub struct GpuPolicy {
     pub mask_of: Buffer<u32>,
     /// A bit for each token of the vocabulary.
     pub masks: Buffer<u32>,
-    /// Where the tokens of each row's target begin in `members`, and where the last ones end.
+    /// The place where the tokens of each row's target begin in `members`, and where the last ones
+    /// end.
     pub first_member: Buffer<u32>,
     pub members: Buffer<u32>,
 }

@@ -103,7 +103,7 @@ impl GpuModel {
         &self.name
     }
 
-    /// Whether a pass has failed, so that the CPU has to do the work.
+    /// Returns true if a pass has failed, so that the CPU has to do the work.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -115,7 +115,7 @@ impl GpuModel {
         done
     }
 
-    /// What rotates the rows of a pass.
+    /// Returns what rotates the rows of a pass.
     pub(super) fn angles(&self, positions: &[usize]) -> anyhow::Result<GpuAngles> {
         let pairs = self.rope.angles::<f32>(positions, 1.0);
         let values: Vec<f32> = pairs.into_iter().flat_map(|(sin, cos)| [sin, cos]).collect();

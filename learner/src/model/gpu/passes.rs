@@ -36,7 +36,7 @@ pub(super) struct GpuLora {
     pub(super) scale: f64,
 }
 
-/// Where a pair begins in the values of an adapter.
+/// The place where a pair begins in the values of an adapter.
 #[derive(Clone, Copy)]
 pub(super) struct PairPlace {
     pub(super) a: usize,
@@ -318,7 +318,7 @@ impl GpuModel {
         Ok((y, kept))
     }
 
-    /// What the rows of a tail see in a layer.
+    /// Returns what the rows of a tail see in a layer.
     pub(super) fn seen(
         &self,
         layer: usize,
