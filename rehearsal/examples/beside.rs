@@ -86,7 +86,7 @@ impl Typist {
         Ok(took)
     }
 
-    /// Whether an update is being computed.
+    /// Returns whether an update is being computed.
     fn is_training(&self) -> Result<bool> {
         let learner = &self.client.status()?["learner"];
         let error = &learner["last_error"];

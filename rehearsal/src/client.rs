@@ -24,7 +24,7 @@ pub const ACCEPT_COMMAND: &str = "hone.accept";
 /// The method that asks for the next edit.
 const NEXT_EDIT: &str = "textDocument/copilotInlineEdit";
 
-/// How an inline completion was asked for (LSP 3.18 `InlineCompletionTriggerKind`).
+/// The way in which an inline completion was asked for (LSP 3.18 `InlineCompletionTriggerKind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TriggerKind {
     Invoked = 1,
@@ -73,7 +73,7 @@ impl OfferedNextEdit {
 /// The answer to [`Client::learn`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct LearnAnswer {
-    /// Whether a job was started.
+    /// True if a job was started.
     pub started: bool,
     /// How many labelled episodes wait for the next job.
     pub waiting: u64,
@@ -344,7 +344,7 @@ impl Client {
         self.request("workspace/executeCommand", offered.command.clone()).map(drop)
     }
 
-    /// What `hone status --json` prints.
+    /// Returns what `hone status --json` prints.
     pub fn status(&self) -> Result<Value, RequestError> {
         self.request("hone/status", Value::Null)
     }

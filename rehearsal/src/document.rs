@@ -21,7 +21,7 @@ impl Encoding {
         [Encoding::Utf8, Encoding::Utf16].into_iter().find(|encoding| encoding.name() == name)
     }
 
-    /// How long a text is in the units of a position.
+    /// Returns how long a text is in the units of a position.
     pub fn units(self, text: &str) -> usize {
         match self {
             Encoding::Utf8 => text.len(),

@@ -30,7 +30,7 @@ struct Seen {
     saves: usize,
     /// The texts that the changes put in, each behind the text that it took the place of.
     edits: Vec<(String, String)>,
-    /// Whether an offer takes the place of the marks behind the cursor that it closes.
+    /// True if an offer takes the place of the marks behind the cursor that it closes.
     replaces: bool,
 }
 
@@ -117,7 +117,7 @@ impl Seen {
     }
 }
 
-/// How many marks behind the cursor an offer closes.
+/// Returns how many marks behind the cursor an offer closes.
 fn marks(offered: &str, behind: &str) -> usize {
     let quote = behind.chars().next().filter(|mark| "\"'`".contains(*mark));
     closes_of_others(offered, quote).min(behind.len())

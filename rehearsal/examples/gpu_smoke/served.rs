@@ -80,7 +80,7 @@ impl Served {
         Ok(self.client.status()?)
     }
 
-    /// Where the model is computed.
+    /// Returns where the model is computed.
     pub fn backend(&self) -> Result<String> {
         let status = self.status()?;
         Ok(status["model"]["backend"].as_str().context("no backend in the status")?.to_owned())

@@ -89,8 +89,8 @@ impl Hone {
         Ok(Answer { ms, text })
     }
 
-    /// What the server recorded about the requests that went to the model: the time to the first
-    /// token with a warm prompt, and the time of a decode step.
+    /// Returns what the server recorded about the requests that went to the model: the time to the
+    /// first token with a warm prompt, and the time of a decode step.
     pub fn timing(&self) -> Result<Value> {
         let output = command(&self.program, self.home.path(), "events").arg("--json").output()?;
         ensure!(output.status.success(), "`hone events` failed");

@@ -118,7 +118,7 @@ impl Bench<'_> {
         Ok(end)
     }
 
-    /// How many milliseconds a request takes that is not superseded.
+    /// Returns how many milliseconds a request takes that is not superseded.
     fn whole(&self, place: &CursorPlace, attempt: usize) -> Result<f64> {
         let at = self.write_line(place, attempt)?;
         let began = Instant::now();

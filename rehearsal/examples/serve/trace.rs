@@ -10,7 +10,7 @@ pub struct Trace {
     pub text: String,
     /// Byte offset of the cursor before the first key, and after each key.
     pub cursors: Vec<usize>,
-    /// Where the text begins that stands behind the typed stretch.
+    /// The place where the text begins that stands behind the typed stretch.
     end: usize,
 }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     #[error("{method}: the server answered error {code}: {message}")]

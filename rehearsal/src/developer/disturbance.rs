@@ -30,12 +30,12 @@ const SHARE: f64 = 0.4;
 pub struct Disturbed {
     pub format: Option<Format>,
     pub import: Option<Import>,
-    /// Where the second cursor is: 0 is the beginning of the file, 1 its end.
+    /// The place where the second cursor is: 0 is the beginning of the file, 1 its end.
     pub second_cursor: Option<f64>,
     pub typo: bool,
 }
 
-/// How a formatter runs.
+/// The way in which a formatter runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
     /// It sends the whole file instead of what changes.

@@ -53,7 +53,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Whether there is something to type.
+    /// Returns true if there is something to type.
     fn adds_code(&self) -> bool {
         let lines = lines(&self.after);
         let added = self.hunks.iter().flat_map(|hunk| &lines[hunk.added.clone()]);

@@ -59,7 +59,7 @@ pub enum Editor {
     Plain,
 }
 
-/// How an unwanted offer is rejected.
+/// The way in which an unwanted offer is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectBy {
     /// By typing the next character.
@@ -163,7 +163,7 @@ impl OfferOutcome {
     }
 }
 
-/// What the developer does with the text `offered`, where `rest` is what they really wrote.
+/// Returns what the developer does with the text `offered`, where `rest` is what they really wrote.
 pub fn decide(offered: &str, rest: &str, draw: PlaceDraws, noise: f64) -> Action {
     let wanted = if is_right(offered, rest) {
         Some(Action::Accept)

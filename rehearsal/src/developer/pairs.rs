@@ -42,8 +42,8 @@ const COMMENTS: &[(&str, &[&str])] = &[
 /// Letters that may stand before the quote of a Python string.
 const PYTHON_PREFIXES: &str = "bBfFrRuU";
 
-/// What the editor does when `typed` is typed between `before`, the line up to the cursor, and
-/// `closers`, the marks behind the cursor that it closed itself. Nothing else is on the line.
+/// Returns what the editor does when `typed` is typed between `before`, the line up to the cursor,
+/// and `closers`, the marks behind the cursor that it closed itself. Nothing else is on the line.
 pub fn key(typed: char, before: &str, closers: &str, language: &str) -> Key {
     let next = closers.chars().next();
     let is_quote = QUOTES.contains(&typed);
@@ -82,7 +82,7 @@ fn closes_quote(quote: char, before: &str, language: &str) -> bool {
         && !is_in_comment(before, language)
 }
 
-/// Whether a quote here is an apostrophe, or the end of something.
+/// Returns true if a quote here is an apostrophe, or the end of something.
 fn follows_word(before: &str, language: &str) -> bool {
     let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
     let word = before.chars().rev().take_while(is_word);
@@ -101,15 +101,15 @@ fn is_in_comment(before: &str, language: &str) -> bool {
     is_inner_line || typed.starts_with(begin) || typed.contains(&format!(" {begin}"))
 }
 
-/// Whether a line does nothing but close brackets.
+/// Returns true if a line does nothing but close brackets.
 pub fn only_closes(line: &str) -> bool {
     let line = line.trim();
     line.contains(is_closing_bracket)
         && line.chars().all(|c| is_closing_bracket(c) || matches!(c, ';' | ',' | ' '))
 }
 
-/// How many marks a text closes that it has not opened. `quote` is the one of the string, if any,
-/// in which it begins.
+/// Returns how many marks a text closes that it has not opened. `quote` is the one of the string,
+/// if any, in which it begins.
 pub fn closes_of_others(text: &str, quote: Option<char>) -> usize {
     let mut open = Vec::new();
     let mut closed = 0;

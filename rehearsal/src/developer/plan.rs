@@ -20,8 +20,8 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 pub struct LinePlan {
     /// Bytes of the indentation, which the editor inserts.
     pub indent: usize,
-    /// Where to ask for a completion, as rising byte offsets in the line. The first one is the end
-    /// of the indentation.
+    /// The place where to ask for a completion, as rising byte offsets in the line. The first one
+    /// is the end of the indentation.
     pub places: Vec<(usize, PlaceDraws)>,
 }
 

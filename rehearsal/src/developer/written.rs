@@ -24,7 +24,7 @@ pub struct WrittenText {
     pub language: &'static str,
     /// The file. The author begins on an empty line of it.
     pub text: String,
-    /// Where that line is, in characters of `text`.
+    /// The place where that line is, in characters of `text`.
     pub cursor: usize,
     pub written: String,
 }

@@ -60,7 +60,7 @@ pub struct EditFigures {
     pub partly: usize,
     /// Lines that next edits wrote. They are not among the others.
     pub written: usize,
-    /// Whether each offer was right, in order.
+    /// True if each offer was right, in order.
     #[serde(skip)]
     pub offers: Vec<bool>,
     pub shown: usize,
@@ -68,7 +68,8 @@ pub struct EditFigures {
     pub keys_saved: i64,
     /// The requests for a next edit, and how long the answers took.
     pub requests: usize,
-    /// Why the requests ended as they did. The name is empty if the server gave no reason.
+    /// The reason why the requests ended as they did. The name is empty if the server gave no
+    /// reason.
     pub reasons: BTreeMap<String, u64>,
     #[serde(skip)]
     pub latencies_ms: Vec<f64>,

@@ -7,7 +7,7 @@ use crate::client::{Client, RequestError};
 use crate::document::{Position, Range};
 use crate::limits;
 
-/// Where the developer is, in lines and units of the line.
+/// The place where the developer is, in lines and units of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     pub line: usize,

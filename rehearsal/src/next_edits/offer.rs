@@ -116,7 +116,8 @@ fn changed(
     Some((after, done))
 }
 
-/// Whether one of the shortest ways from `text` to `end`, counted in words, leads over `new`.
+/// Returns true if one of the shortest ways from `text` to `end`, counted in words, leads over
+/// `new`.
 fn is_on_the_way(text: &str, new: &str, end: &str) -> bool {
     let [text, new, end] = [text, new, end].map(words);
     // The types are named for macOS. A library there has a container of which a reference can be

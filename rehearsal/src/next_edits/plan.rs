@@ -95,7 +95,7 @@ impl FilePlan {
         self.slots[..slot].iter().filter(|slot| matches!(slot, Slot::Line { .. })).count()
     }
 
-    /// What the author does next in this file, from top to bottom.
+    /// Returns what the author does next in this file, from top to bottom.
     pub fn next_step(&self) -> Option<Step> {
         let is_open = |slot: &Slot| !matches!(slot, Slot::Line { fate: Fate::Stays, .. });
         let slot = self.slots.iter().position(is_open)?;
@@ -110,7 +110,7 @@ impl FilePlan {
         })
     }
 
-    /// What a step changes within a line.
+    /// Returns what a step changes within a line.
     pub fn rewrite_of(&self, step: &Step) -> Option<Rewrite> {
         let Step::Change { slot } = step else { return None };
         match &self.slots[*slot] {

@@ -18,7 +18,7 @@ pub fn words(line: &str) -> Vec<&str> {
 /// The words that go from a line, and those that come in their place.
 pub type Rewrite = (String, String);
 
-/// What differs between two lines.
+/// Returns what differs between two lines.
 pub fn rewrite(old: &str, new: &str) -> Rewrite {
     let (old, new) = (words(old), words(new));
     let same = |(a, b): &(&&str, &&str)| a == b;

@@ -147,9 +147,9 @@ impl AdoptedAdapter {
     }
 }
 
-/// Whether accept rate and completed characters are both no worse, and one of them is better. This
-/// asks for no interval, because a few hundred places teach less than they can prove. The next
-/// update that goes on from this adapter stands trial against the base model.
+/// Returns true if accept rate and completed characters are both no worse, and one of them is
+/// better. This asks for no interval, because a few hundred places teach less than they can prove.
+/// The next update that goes on from this adapter stands trial against the base model.
 fn improves_on_gate(gain: &Comparison) -> bool {
     let (Some(accepted), Some(completed)) = (&gain.accept_rate, &gain.completed_chars) else {
         return false;
@@ -203,7 +203,7 @@ fn list(hone: &Path, home: Option<&Path>) -> Result<serde_json::Value> {
     serde_json::from_str(&list).context("`hone adapter list` printed no JSON")
 }
 
-/// What `hone` prints in a home; `None` is the user's own home.
+/// Returns what `hone` prints in a home; `None` is the user's own home.
 fn run_hone(hone: &Path, home: Option<&Path>, arguments: &[&OsStr]) -> Result<String> {
     let mut command = Command::new(hone);
     command.args(arguments).stdin(Stdio::null());

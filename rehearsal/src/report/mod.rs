@@ -39,12 +39,12 @@ pub struct RehearsalReport {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conditions {
     pub seed: u64,
-    /// How often the developer slips.
+    /// The number of times that the developer slips.
     pub noise: f64,
     /// What happened beside the developer's typing.
     pub disturbances: Vec<Disturbance>,
     pub editor: Editor,
-    /// Whether the daemons could read a working tree.
+    /// True if the daemons could read a working tree.
     pub tree: bool,
 }
 
@@ -117,7 +117,7 @@ pub struct Labels {
     pub daemon: LabelCounts,
     /// What the typist did.
     pub typist: LabelCounts,
-    /// How the two differ, offer by offer.
+    /// The way in which the two differ, offer by offer.
     #[serde(flatten)]
     pub check: LabelCheck,
     /// Every count in which the two differ, as one line each.

@@ -53,7 +53,7 @@ pub fn text(report: &RehearsalReport) -> String {
     out
 }
 
-/// What was typed, and what ended it.
+/// Returns what was typed, and what ended it.
 fn stream(report: &RehearsalReport) -> String {
     let places: usize = report.rehearsals.iter().map(|rehearsal| rehearsal.places).sum();
     let elapsed_s: f64 = report.rehearsals.iter().map(|rehearsal| rehearsal.elapsed_s).sum();
@@ -189,7 +189,7 @@ struct Contrast<'a> {
     commits: usize,
 }
 
-/// How the two arms are called in a sentence.
+/// The way in which the two arms are called in a sentence.
 struct Words {
     /// Such as "without learning".
     without: String,
@@ -361,12 +361,12 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// Whether enough offers were accepted in the first arm to divide by.
+    /// Returns true if enough offers were accepted in the first arm to divide by.
     fn has_base(&self) -> bool {
         self.from.accepted >= ACCEPTED_MIN
     }
 
-    /// Whether enough offers were shown to judge the accept rate.
+    /// Returns true if enough offers were shown to judge the accept rate.
     fn has_rates(&self) -> bool {
         self.has_base() && self.to.shown >= SHOWN_MIN
     }

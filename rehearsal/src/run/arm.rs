@@ -45,7 +45,7 @@ pub enum ArmKind {
 }
 
 impl ArmKind {
-    /// Whether its adapter changes.
+    /// Returns true if its adapter changes.
     pub fn learns(self) -> bool {
         !matches!(self, ArmKind::Frozen | ArmKind::Gate)
     }
@@ -210,7 +210,7 @@ impl Arm {
         serde_json::from_value(value).context("hone/status does not answer as documented")
     }
 
-    /// What the arm's updates report.
+    /// Returns what the arm's updates report.
     pub fn learned(&self) -> Result<Learned> {
         let list = self.daemon.run_for_json(&["adapter", "list", "--json"])?;
         let mut learned = Learned::default();
@@ -375,7 +375,7 @@ impl Daemon {
             .with_context(|| format!("`hone {}` printed no JSON", arguments.join(" ")))
     }
 
-    /// What `hone` prints about this home.
+    /// Returns what `hone` prints about this home.
     fn run(&self, arguments: &[&str]) -> Result<String> {
         let output = Command::new(&self.hone)
             .args(arguments)

@@ -60,7 +60,7 @@ impl LabelCounts {
     }
 }
 
-/// How the daemon's verdicts differ from what the developer did, offer by offer.
+/// The way in which the daemon's verdicts differ from what the developer did, offer by offer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabelCheck {
     /// Verdicts that the developer did not give. They teach what nobody said.
@@ -118,7 +118,7 @@ struct LiveOffer {
     /// The part that is typed.
     typed: String,
     chars: usize,
-    /// Whether a part of it was accepted.
+    /// True if a part of it was accepted.
     taken: bool,
 }
 
@@ -136,7 +136,7 @@ impl Ledger {
         Ledger { before, ..Ledger::default() }
     }
 
-    /// Whether an offer is on the screen.
+    /// Returns true if an offer is on the screen.
     pub fn is_live(&self) -> bool {
         self.live.is_some()
     }
@@ -153,7 +153,7 @@ impl Ledger {
         self.live = Some(LiveOffer { id, rest, typed, chars, taken: false });
     }
 
-    /// Whether this offer is on the screen.
+    /// Returns true if this offer is on the screen.
     pub fn is_shown(&self, id: &str) -> bool {
         self.live.as_ref().is_some_and(|live| live.id == id)
     }

@@ -42,25 +42,25 @@ pub struct RunSettings {
     /// Places in one commit, after which the rest of that commit is left out.
     pub per_commit: Option<usize>,
     pub seed: u64,
-    /// How often the developer slips, 0 to 1: see [`crate::developer`].
+    /// The number of times that the developer slips, 0 to 1: see [`crate::developer`].
     pub noise: f64,
     /// What happens beside the developer's typing.
     pub disturbances: Vec<Disturbance>,
     pub editor: Editor,
-    /// Whether the developer works in a working tree that the daemons can read.
+    /// True if the developer works in a working tree that the daemons can read.
     pub tree: bool,
     /// Ends the stream after this long, wherever it is by then.
     pub time_limit: Option<Duration>,
-    /// Whether the daemons' homes are left on the disk.
+    /// True if the daemons' homes are left on the disk.
     pub keep_homes: bool,
-    /// Where this run is saved, so that it can be continued.
+    /// The place where this run is saved, so that it can be continued.
     pub work: Option<WorkFolder>,
     /// The run is saved at the first file change after this many places.
     pub save_places: usize,
     /// What is run between two files, if anything.
     pub visit: Option<Visit>,
-    /// Where arms that run one after the other share their prompts. The base model computes a
-    /// prompt in the same way for every arm.
+    /// The place where arms that run one after the other share their prompts. The base model
+    /// computes a prompt in the same way for every arm.
     pub prompt_cache: Option<PathBuf>,
 }
 
@@ -117,7 +117,7 @@ pub struct RequestEvent<'a> {
     pub latency_ms: f64,
 }
 
-/// Why the stream ended where it did.
+/// The reason why the stream ended where it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamEnd {

@@ -20,7 +20,7 @@ pub struct LineRecord {
 }
 
 impl LineRecord {
-    /// How many of `chars` came from offers.
+    /// Returns how many of `chars` came from offers.
     pub fn completed(&self) -> usize {
         self.requests
             .iter()
@@ -36,7 +36,7 @@ pub struct RequestRecord {
     /// Its place in the stream.
     pub place: usize,
     pub latency_ms: f64,
-    /// Whether the developer would have typed on before the answer came.
+    /// True if the developer would have typed on before the answer came.
     pub late: bool,
     /// The adapter version that served it; 0 is the base.
     pub version: u64,
@@ -80,7 +80,7 @@ pub struct ArmRecord {
     pub learner_errors: Vec<String>,
     /// What the typist did with the offers.
     pub typist: LabelCounts,
-    /// How the daemon's verdicts differ from the typist's, offer by offer.
+    /// The way in which the daemon's verdicts differ from the typist's, offer by offer.
     pub labels: LabelCheck,
     /// How many requests ended for each reason.
     pub reasons: BTreeMap<String, u64>,
@@ -132,8 +132,8 @@ pub struct ReferenceScores {
 }
 
 impl Learned {
-    /// How much likelier the references were under the adapters than under the base model, in nats
-    /// per token.
+    /// Returns how much likelier the references were under the adapters than under the base model,
+    /// in nats per token.
     pub fn gain(&self) -> Option<f64> {
         let tokens: u64 = self.references.iter().map(|reference| reference.tokens).sum();
         let gain = |references: &ReferenceScores| {

@@ -65,7 +65,7 @@ impl WorkFolder {
         self.folder.with_extension("prompts")
     }
 
-    /// Where the last save lies while the next one replaces it.
+    /// Returns where the last save lies while the next one replaces it.
     fn old(&self) -> PathBuf {
         self.folder.with_extension("old")
     }

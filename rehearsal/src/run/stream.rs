@@ -145,7 +145,7 @@ struct Stream<'a, 'o> {
     observe: &'o mut dyn FnMut(RunEvent),
 }
 
-/// Where in the stream a request is made.
+/// The place where in the stream a request is made.
 struct RequestPlace<'t> {
     path: &'t str,
     line: usize,
@@ -225,12 +225,12 @@ impl Stream<'_, '_> {
         }
     }
 
-    /// Whether the current commit has had as many places as one commit may have.
+    /// Returns true if the current commit has had as many places as one commit may have.
     fn commit_is_full(&self) -> bool {
         self.settings.per_commit.is_some_and(|most| self.commit.1 >= most)
     }
 
-    /// What disturbs the developer at this place. Its random numbers are no line's.
+    /// Returns what disturbs the developer at this place. Its random numbers are no line's.
     fn disturbed(&self) -> Disturbed {
         let mut rng = plan::draws(self.settings.seed, !(self.places as u64));
         Disturbed::draw(&self.settings.disturbances, &mut rng)

@@ -35,7 +35,7 @@ pub struct CompletionAnswer {
     pub latency_ms: f64,
     /// `None` if the server offered nothing.
     pub offer: Option<LineOffer>,
-    /// Why the request ended so. `None` if the server does not say.
+    /// The reason why the request ended so. `None` if the server does not say.
     pub reason: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct LineOffer {
     replaced: String,
     /// The marks that stand behind it then.
     kept: String,
-    /// Whether this is the first line of an offer of several, and its part of the item's text. The
+    /// True if this is the first line of an offer of several, and its part of the item's text. The
     /// developer takes such an offer line by line.
     first_of_several: Option<String>,
 }
@@ -64,7 +64,7 @@ impl LineOffer {
         format!("{}{}", self.text, below.replace("\r\n", "\n"))
     }
 
-    /// How many of the marks behind it the offer closes again.
+    /// Returns how many of the marks behind it the offer closes again.
     fn doubled(&self) -> usize {
         let quote = format!("{}{}", self.replaced, self.kept).chars().next();
         let quote = quote.filter(|mark| matches!(mark, '"' | '\'' | '`'));
@@ -109,7 +109,7 @@ impl<'c> Typist<'c> {
         Typist { editor, ..self }
     }
 
-    /// What was done with every offer so far.
+    /// Returns what was done with every offer so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -140,8 +140,8 @@ impl<'c> Typist<'c> {
         Ok(())
     }
 
-    /// Whether the cursor is exactly at this byte of the line. An accepted offer may have moved it
-    /// further.
+    /// Returns true if the cursor is exactly at this byte of the line. An accepted offer may have
+    /// moved it further.
     pub fn is_at(&self, point: usize) -> bool {
         self.open.as_ref().is_some_and(|open| open.typed == point)
     }
@@ -345,7 +345,7 @@ impl<'c> Typist<'c> {
     }
 }
 
-/// What an item would make of the line.
+/// Returns what an item would make of the line.
 fn line_offer(open: &OpenFile, item: Item) -> LineOffer {
     let line_start = open.document.line_start(open.line);
     let current = open.document.line(open.line);
@@ -371,8 +371,8 @@ fn line_offer(open: &OpenFile, item: Item) -> LineOffer {
     LineOffer { item, columns: start..end, text, replaced, kept, first_of_several }
 }
 
-/// What an offer has to add to be right. `rest` is what is left of the line. The marks that stand
-/// behind the offer then need not be in it, if the line ends with them.
+/// Returns what an offer has to add to be right. `rest` is what is left of the line. The marks that
+/// stand behind the offer then need not be in it, if the line ends with them.
 fn wanted<'t>(rest: &'t str, offer: &LineOffer, doubled: usize) -> &'t str {
     let before_marks = rest.strip_suffix(&offer.kept[doubled..]).unwrap_or(rest);
     let goes_on = rest.starts_with(&offer.text) && offer.text != before_marks;

@@ -6,7 +6,7 @@ use crate::developer::Editor;
 use crate::developer::pairs::{Key, key};
 
 impl Typist<'_> {
-    /// Whether the editor closes brackets and quotes.
+    /// Returns true if the editor closes brackets and quotes.
     pub(super) fn closes_pairs(&self) -> bool {
         self.editor == Editor::Vscode
     }

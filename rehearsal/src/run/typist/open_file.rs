@@ -54,13 +54,13 @@ impl OpenFile {
         (start + self.document.line(line).len(), self.document.line_start(line + 1))
     }
 
-    /// What the line ends with: "\n", "\r\n", or nothing at the end of the document.
+    /// Returns what the line ends with: "\n", "\r\n", or nothing at the end of the document.
     pub fn ending_of(&self, line: usize) -> &str {
         let (end, with_ending) = self.line_end(line);
         &self.document.text()[end..with_ending]
     }
 
-    /// Whether the cursor is between an opening mark and the one that closes it.
+    /// Returns true if the cursor is between an opening mark and the one that closes it.
     pub fn is_in_empty_pair(&self) -> bool {
         let before = self.truth[..self.typed].chars().next_back();
         let closing = before.and_then(crate::developer::pairs::closing);

@@ -16,8 +16,8 @@ const BLANKS: &str = "  ";
 type ToolEdit = (Range<usize>, String);
 
 impl Typist<'_> {
-    /// What happens while the developer looks at the offer. Returns whether the offer is still on
-    /// the screen.
+    /// Returns what happens while the developer looks at the offer. Returns whether the offer is
+    /// still on the screen.
     pub(super) fn disturb(&mut self, drawn: &Disturbed) -> Result<bool, TypistError> {
         let tools = self.open.as_mut().map(|open| &mut open.tools);
         if tools.is_some_and(|tools| std::mem::take(&mut tools.import_is_due)) {
@@ -202,8 +202,8 @@ impl Typist<'_> {
     }
 }
 
-/// What a formatter changes, and whether it changes the line of the cursor. What is undone later is
-/// noted.
+/// Returns what a formatter changes, and whether it changes the line of the cursor. What is undone
+/// later is noted.
 fn format_edits(open: &mut OpenFile, format: Format) -> (Vec<ToolEdit>, bool) {
     let mut edits = Vec::new();
     let mut indent = |open: &mut OpenFile, line: usize, other: String| {
