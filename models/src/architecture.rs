@@ -8,12 +8,12 @@ pub type MapName = (&'static str, &'static str);
 #[derive(Debug, PartialEq, Eq)]
 pub struct Architecture {
     pub name: &'static str,
-    /// Whether the learner computes it. It is served without an adapter otherwise.
+    /// True if the learner computes it. It is served without an adapter otherwise.
     pub learns: bool,
     /// The maps of a layer that an adapter acts on, in the order of its pairs. There are none if
     /// the architecture is only served.
     pub maps: &'static [MapName],
-    /// Whether GGUF has the rows of q and k in another order than transformers, so that llama.cpp
+    /// True if GGUF has the rows of q and k in another order than transformers, so that llama.cpp
     /// rotates adjacent values.
     pub permutes_heads: bool,
 }
@@ -68,12 +68,12 @@ pub fn is_served(name: &str) -> bool {
     of(name).is_some()
 }
 
-/// Whether Hone learns on models of this architecture.
+/// Returns true if Hone learns on models of this architecture.
 pub fn learns(name: &str) -> bool {
     of(name).is_some_and(|architecture| architecture.learns)
 }
 
-/// Why nothing is learned on a model of this architecture, in a sentence for the user.
+/// Returns why nothing is learned on a model of this architecture, in a sentence for the user.
 pub fn learning_refusal(name: &str) -> Option<String> {
     (!learns(name)).then(|| {
         format!(

@@ -57,7 +57,7 @@ impl DiskCache {
         self.bytes
     }
 
-    /// Whether it saves time to look a prompt up that has this many tokens to compute.
+    /// Returns true if it saves time to look a prompt up that has this many tokens to compute.
     pub fn is_worth(&self, missing_tokens: usize) -> bool {
         missing_tokens >= CACHED_TOKENS_MIN
     }

@@ -7,8 +7,8 @@
 pub struct FimTemplate {
     pub name: &'static str,
     pub kind: FimKind,
-    /// How a prompt of several files is laid out. `None` if the family was not trained on
-    /// several files, or not with special tokens.
+    /// The way in which a prompt of several files is laid out. `None` if the family was not trained
+    /// on several files, or not with special tokens.
     pub files: Option<FileTexts>,
     /// Tokens that end a completion. The first is the model's own end of text. A token
     /// that a vocabulary lacks cannot be generated, so it is left out.

@@ -82,7 +82,7 @@ pub struct Gguf {
     pub path: PathBuf,
     pub metadata: BTreeMap<String, Value>,
     pub tensors: Vec<TensorInfo>,
-    /// Where tensor data starts, in bytes from the start of the file.
+    /// The place where tensor data starts, in bytes from the start of the file.
     pub data_offset: u64,
 }
 

@@ -68,8 +68,8 @@ pub struct Manifest {
     /// This model is used if none is named.
     #[serde(default)]
     pub default: bool,
-    /// Where the file can be fetched, in the order in which it is tried. There is no source
-    /// for a file that the user puts there.
+    /// The place where the file can be fetched, in the order in which it is tried. There is no
+    /// source for a file that the user puts there.
     #[serde(default, rename = "source", skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
@@ -198,7 +198,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Whether size and checksum of the file are known.
+    /// Returns true if size and checksum of the file are known.
     pub fn is_pinned(&self) -> bool {
         !self.sha256.is_empty()
     }

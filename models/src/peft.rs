@@ -216,7 +216,7 @@ fn locate(name: &str, known: &Architecture) -> Result<(usize, &'static str, &'st
     found.with_context(|| format!("PEFT has no name for {name}"))
 }
 
-/// What is known of the architecture of a base on which Hone learns.
+/// Returns what is known of the architecture of a base on which Hone learns.
 fn known(base: &Gguf) -> Result<&'static Architecture> {
     let name = base.architecture().unwrap_or_default();
     let known = architecture::of(name).filter(|known| known.learns);

@@ -46,7 +46,7 @@ struct Chunk<'a> {
     /// The first row, and the number of rows.
     from: usize,
     rows: usize,
-    /// Where its bytes go, from the start of the file.
+    /// The place where its bytes go, from the start of the file.
     at: u64,
 }
 
@@ -137,8 +137,8 @@ fn header(like: &Gguf, shape: Option<&Shape>) -> Builder {
     builder
 }
 
-/// How large the row of each token is. Plain words have at least three small letters, and maybe a
-/// space before them.
+/// Returns how large the row of each token is. Plain words have at least three small letters, and
+/// maybe a space before them.
 fn row_sizes(like: &Gguf, speech: Speech) -> Result<Vec<f32>> {
     let tokens = like.strings("tokenizer.ggml.tokens");
     let tokens = tokens.with_context(|| format!("{}: no vocabulary", like.path.display()))?;

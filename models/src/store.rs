@@ -66,7 +66,7 @@ impl Store {
         &self.dir
     }
 
-    /// Where the model's file lies, or will lie.
+    /// Returns where the model's file lies, or will lie.
     pub fn path(&self, manifest: &Manifest) -> PathBuf {
         self.dir.join(&manifest.file)
     }
@@ -127,7 +127,7 @@ impl Store {
     }
 }
 
-/// Where the bytes of an unfinished download lie.
+/// Returns where the bytes of an unfinished download lie.
 pub fn part_path(model: &Path) -> PathBuf {
     file::beside(model, ".part")
 }

@@ -25,7 +25,7 @@ pub struct VocabError {
 pub struct Vocab {
     /// All pieces one after another.
     bytes: Vec<u8>,
-    /// Where each piece ends in `bytes`.
+    /// The place where each piece ends in `bytes`.
     ends: Vec<u32>,
     ids: HashMap<Box<str>, u32>,
     /// The tokens that end a line, by the text before the line break.

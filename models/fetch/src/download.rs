@@ -13,7 +13,7 @@ use ureq::http::{Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// Why a file did not arrive.
+/// The reason why a file did not arrive.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The source is at fault. Another one may do better.

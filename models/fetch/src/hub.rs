@@ -51,12 +51,12 @@ pub enum PullError {
     NotNoted { error: ManifestError },
 }
 
-/// Where files are fetched from. Tests use servers of their own.
+/// The place where files are fetched from. Tests use servers of their own.
 struct Remotes {
     agent: Agent,
     hub: String,
     index: String,
-    /// Where files are asked for first.
+    /// The place where files are asked for first.
     mirror: Option<String>,
     hub_cache: Option<HubCache>,
 }

@@ -48,7 +48,7 @@ pub(crate) fn fetch(
     Ok(())
 }
 
-/// Where a wheel lies while it is fetched.
+/// Returns where a wheel lies while it is fetched.
 pub(crate) fn archive_path(part: &Path, wheel: &Wheel) -> PathBuf {
     file::beside(part, &format!(".{}.whl", normalized(&wheel.package)))
 }

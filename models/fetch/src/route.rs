@@ -9,7 +9,7 @@ use ureq::{Agent, Proxy};
 const VARIABLES: [&str; 6] =
     ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
 
-/// How an address is asked. A password for the proxy is left out.
+/// Returns how an address is asked. A password for the proxy is left out.
 pub(crate) fn route(agent: &Agent, url: &str) -> String {
     let proxy = agent.config().proxy();
     let goes_around = |proxy: &&Proxy| url.parse::<Uri>().is_ok_and(|uri| proxy.is_no_proxy(&uri));

@@ -19,8 +19,8 @@ pub(super) enum Format {
 const GROUP_SCALE: u8 = 32;
 
 impl Format {
-    /// What q4_k_m gives a matrix, or one that gets more bits. Rows that are no whole number of
-    /// super-blocks get the nearest format with small blocks.
+    /// Returns what q4_k_m gives a matrix, or one that gets more bits. Rows that are no whole
+    /// number of super-blocks get the nearest format with small blocks.
     pub fn of_matrix(width: usize, wide: bool) -> Format {
         match (width.is_multiple_of(Format::Q4K.values()), wide) {
             (true, false) => Format::Q4K,

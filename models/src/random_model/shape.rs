@@ -19,7 +19,7 @@ pub struct Shape {
     pub feed_forward: usize,
     pub experts: Option<Experts>,
     pub context: usize,
-    /// Whether the output has a matrix of its own. Otherwise it is the embedding.
+    /// True if the output has a matrix of its own. Otherwise it is the embedding.
     pub has_output: bool,
 }
 
@@ -159,7 +159,7 @@ pub(super) struct Matrix {
     pub format: Format,
     /// The standard deviation of a value; the value itself in a vector.
     spread: f32,
-    /// Whether each row belongs to a token.
+    /// True if each row belongs to a token.
     pub of_tokens: bool,
 }
 

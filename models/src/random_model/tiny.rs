@@ -97,15 +97,15 @@ pub enum Matrices {
 pub struct Form {
     pub name: &'static str,
     pub architecture: &'static str,
-    /// Whether the heads of q are as wide together as the model.
+    /// True if the heads of q are as wide together as the model.
     pub heads_fill_width: bool,
     pub is_gated: bool,
-    /// Whether norms have a mean and a bias (LayerNorm).
+    /// True if norms have a mean and a bias (LayerNorm).
     pub norms_have_biases: bool,
     pub has_head_norms: bool,
     /// The maps that have a bias.
     pub biases: &'static [&'static str],
-    /// Whether the head is the embedding.
+    /// True if the head is the embedding.
     pub is_tied: bool,
     pub has_rope_factors: bool,
     /// The experts of a layer and how many of them a token uses, if there are any.

@@ -73,7 +73,7 @@ pub fn private_part(adapter: &LoraAdapter) -> Option<LoraAdapter> {
     })
 }
 
-/// What a pair's product is multiplied with.
+/// Returns what a pair's product is multiplied with.
 fn scale(adapter: &LoraAdapter) -> f32 {
     adapter.alpha / adapter.rank as f32
 }

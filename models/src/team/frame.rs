@@ -69,7 +69,7 @@ impl Frame {
         Ok(Frame { base_sha256, architecture, maps })
     }
 
-    /// How many numbers all C have together.
+    /// Returns how many numbers all C have together.
     pub fn numbers(&self) -> usize {
         self.maps.len() * CORE_NUMBERS
     }

@@ -37,7 +37,7 @@ struct Bench {
     folder: tempfile::TempDir,
     server: Server,
     manifest: Manifest,
-    /// Whether HONE_MODEL_MIRROR names a folder of the server.
+    /// True if HONE_MODEL_MIRROR names a folder of the server.
     mirror: bool,
 }
 
