@@ -30,7 +30,7 @@ pub struct Checkpoint {
     pub content: Vec<u8>,
 }
 
-/// Where the checkpoint of a log lies.
+/// Returns where the checkpoint of a log lies.
 pub fn path_of(log: &Path) -> PathBuf {
     beside(log, ".folded")
 }

@@ -20,7 +20,7 @@ pub trait Clock: Send + Sync {
         let _ = ms;
         false
     }
-    /// Whether time passes by itself. If it does not, waiting achieves nothing.
+    /// Returns true if time passes by itself. If it does not, waiting achieves nothing.
     fn passes(&self) -> bool {
         true
     }

@@ -17,8 +17,8 @@ pub const NOT_CHOSEN: u16 = u16::MAX;
 /// The same in a record with a byte for each expert.
 const NOT_CHOSEN_BYTE: u8 = u8::MAX;
 
-/// How a model's choices are laid out: for each token those of each layer, as bytes if the numbers
-/// of all experts fit into a byte and as little-endian pairs of bytes otherwise.
+/// The way in which a model's choices are laid out: for each token those of each layer, as bytes if
+/// the numbers of all experts fit into a byte and as little-endian pairs of bytes otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpertLayout {
     /// The experts of a layer.

@@ -28,9 +28,9 @@ pub struct Job {
     pub train: Train,
     /// Version number the candidate will carry if it is registered.
     pub candidate: AdapterVersion,
-    /// Where the learner writes the candidate adapter (GGUF).
+    /// The place where the learner writes the candidate adapter (GGUF).
     pub adapter_out: PathBuf,
-    /// Where the learner writes the optimizer state.
+    /// The place where the learner writes the optimizer state.
     pub optimizer_out: PathBuf,
     pub seed: u64,
     pub hyper: Hyper,

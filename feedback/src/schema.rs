@@ -66,7 +66,7 @@ fn is_in_range(schema: &Value, number: f64) -> bool {
         && holds("exclusiveMaximum", |number, bound| number < bound)
 }
 
-/// What a number may be, for a person, with the default as an example.
+/// Returns what a number may be, for a person, with the default as an example.
 fn range(schema: &Value) -> String {
     let range = bounds(schema).unwrap_or_else(|| "a number".into());
     match schema.get("default").filter(|default| default.is_number()) {

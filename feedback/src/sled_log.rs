@@ -54,7 +54,7 @@ mod damage_tests;
 #[cfg(test)]
 mod tests;
 
-/// Why nothing can be done with a log that is closed for good.
+/// The reason why nothing can be done with a log that is closed for good.
 const CLOSED: &str = "it is closed, because this process ends";
 
 pub struct SledLog {
@@ -76,7 +76,7 @@ pub struct SledLog {
 struct Missing {
     from: u64,
     to: u64,
-    /// Where the log lies that could not be opened.
+    /// The place where the log lies that could not be opened.
     set_aside: Option<PathBuf>,
 }
 

@@ -30,7 +30,7 @@ pub struct Fold {
     /// Completions that offered nothing, until it is known what the user typed there.
     not_offered: BoundedMap<OfferId, Episode>,
     labelled: Labelled,
-    /// How often [`Fold::replace`] was called.
+    /// The number of times that [`Fold::replace`] was called.
     #[serde(skip)]
     replacements: u64,
 }
@@ -139,8 +139,8 @@ impl Fold {
         Some(self.known.get(id)?.outcome?.0)
     }
 
-    /// Whether evidence of this weight would change the outcome of an offer. `None` if
-    /// the offer is not known.
+    /// Returns whether evidence of this weight would change the outcome of an offer. `None` if the
+    /// offer is not known.
     pub fn awaits(&self, id: &OfferId, evidence: Evidence) -> Option<bool> {
         let known = self.known.get(id)?;
         Some(known.outcome.is_none_or(|(_, by)| by < evidence))

@@ -20,7 +20,7 @@ pub struct NextEdit {
     /// The number of the rule, which is the same for the same edit.
     pub rule: u64,
     pub kind: NextEditKind,
-    /// How often the user had made such an edit.
+    /// The number of times that the user had made such an edit.
     pub support: u32,
     /// The user asked for it with a key.
     pub invoked: bool,
@@ -62,7 +62,7 @@ pub enum NextEditOutcome {
 }
 
 impl NextEditOutcome {
-    /// Whether the user wanted this edit at this place. None if that is not known.
+    /// Returns whether the user wanted this edit at this place. None if that is not known.
     pub fn is_right(self) -> Option<bool> {
         match self {
             NextEditOutcome::Accepted | NextEditOutcome::MadeByHand => Some(true),

@@ -62,7 +62,8 @@ const LOOK_UPS: &[&str] = &[
 enum Found<'t> {
     /// Between quotation marks.
     Quoted(&'t [u8]),
-    /// Where only data stands: an option of a command, a connection string, an element of XML.
+    /// The place where only data stands: an option of a command, a connection string, an element of
+    /// XML.
     Data(&'t [u8]),
     /// The rest of a line, which may be code.
     Line(&'t [u8]),
@@ -70,14 +71,14 @@ enum Found<'t> {
 
 /// A name in a text.
 struct Name {
-    /// Where it lies.
+    /// The place where it lies.
     range: Range<usize>,
     class: Class,
     /// It is `pass` and nothing else.
     is_pass: bool,
 }
 
-/// Whether a secret is assigned to the name that lies around a word.
+/// Returns true if a secret is assigned to the name that lies around a word.
 pub fn holds_secret(text: &[u8], at: Range<usize>, word: Word) -> bool {
     let Some(name) = name(text, at, word) else { return false };
     value(text, &name).is_some_and(|found| is_secret(&name, &found))
@@ -180,7 +181,7 @@ fn bare<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<Found<'t>> {
     (ends_line && assigns).then_some(Found::Line(value))
 }
 
-/// Whether the value stands where no code can stand.
+/// Returns true if the value stands where no code can stand.
 fn is_data(text: &[u8], name: &Name, sign: &[u8], whole: &[u8]) -> bool {
     let previous = previous(text, name);
     let is_option = is_option(text, name);
@@ -200,7 +201,7 @@ fn is_data(text: &[u8], name: &Name, sign: &[u8], whole: &[u8]) -> bool {
     }
 }
 
-/// Whether a value that stands among data also ends there.
+/// Returns true if a value that stands among data also ends there.
 fn ends_as_data(text: &[u8], name: &Name, sign: &[u8], value: &[u8], behind: &[u8]) -> bool {
     let in_string = || in_string(text, name);
     // A shell's variables are in upper case, and code assigns with blanks around the sign.
@@ -219,7 +220,7 @@ fn ends_as_data(text: &[u8], name: &Name, sign: &[u8], value: &[u8], behind: &[u
     }
 }
 
-/// Whether the name is the name of an element of XML: `<entry key="password">`.
+/// Returns true if the name is the name of an element of XML: `<entry key="password">`.
 fn is_key_of_element(text: &[u8], name: &Name) -> bool {
     let before = &text[..name.range.start];
     before.ends_with(b"key=\"") || before.ends_with(b"name=\"")
@@ -233,7 +234,7 @@ fn is_option(text: &[u8], name: &Name) -> bool {
     text[name.range.start] == b'-'
 }
 
-/// Whether another name and its value follow after a blank, as in `password=… dbname=app`.
+/// Returns true if another name and its value follow after a blank, as in `password=… dbname=app`.
 fn is_followed_by_pair(behind: &[u8]) -> bool {
     let next = upto(behind.trim_ascii_start(), b" \t\r\n\"'");
     let sign = next.iter().position(|b| *b == b'=').unwrap_or(0);
@@ -242,7 +243,7 @@ fn is_followed_by_pair(behind: &[u8]) -> bool {
         && next.get(sign + 1).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Whether the name stands behind an odd number of quotation marks of its line.
+/// Returns true if the name stands behind an odd number of quotation marks of its line.
 fn in_string(text: &[u8], name: &Name) -> bool {
     let start = text[..name.range.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     // A line without an end, as of a minified file, is not read from its start.
@@ -252,7 +253,7 @@ fn in_string(text: &[u8], name: &Name) -> bool {
     odd(b'"') || odd(b'\'') || odd(b'`')
 }
 
-/// Whether a line of a shell or of a Dockerfile sets the name: `ENV NAME value`.
+/// Returns true if a line of a shell or of a Dockerfile sets the name: `ENV NAME value`.
 fn is_setting(text: &[u8], name: &Name) -> bool {
     let start = text[..name.range.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     let head = text[start..name.range.start].trim_ascii();

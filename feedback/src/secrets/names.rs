@@ -177,7 +177,7 @@ const OWNERS: &[&str] = &[
     "redis", "store", "auth", "my", "pg", "key", "login", "http", "imap", "wifi", "vpn",
 ];
 
-/// What a name calls for: the name's parts before, in, and after a word.
+/// Returns what a name calls for: the name's parts before, in, and after a word.
 pub fn class(word: Word, before: &[u8], written: &[u8], after: &[u8]) -> Option<Class> {
     if tells_about_it(after) {
         return None;
@@ -215,7 +215,7 @@ fn key(before: &[u8], after: &[u8]) -> Option<Class> {
     Some(if secret { Class::Secret } else { Class::Vague })
 }
 
-/// Whether the last part of a name, behind the word, says that the value is no secret.
+/// Returns true if the last part of a name, behind the word, says that the value is no secret.
 fn tells_about_it(after: &[u8]) -> bool {
     TELLING_ENDS.iter().any(|end| {
         let starts = after.len() - end.len().min(after.len());
@@ -223,7 +223,7 @@ fn tells_about_it(after: &[u8]) -> bool {
     })
 }
 
-/// Whether a part of a name begins here: after a separator, or with a capital.
+/// Returns true if a part of a name begins here: after a separator, or with a capital.
 fn is_part_start(before: &[u8], written: &[u8]) -> bool {
     let capital = written.first().is_some_and(u8::is_ascii_uppercase);
     before.last().is_none_or(|b| !b.is_ascii_alphabetic() || (capital && b.is_ascii_lowercase()))

@@ -1,6 +1,6 @@
 //! Files that are made to hold credentials, known by their paths.
 
-/// Whether a file is made to hold credentials, by its name. Nothing that is written in such
+/// Returns true if a file is made to hold credentials, by its name. Nothing that is written in such
 /// a file is stored, whatever it looks like.
 pub fn is_sensitive_path(path: &str) -> bool {
     let lower = path.to_ascii_lowercase().replace('\\', "/");
@@ -193,7 +193,7 @@ const DATA: &[&str] = &[
     "enc",
 ];
 
-/// How SSH names its private keys. A file that ends in `.pub` holds a public key.
+/// The way in which SSH names its private keys. A file that ends in `.pub` holds a public key.
 const KEY_FILES: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_"];
 
 /// Folders in which programs keep credentials, anywhere in a path.

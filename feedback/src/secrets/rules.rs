@@ -97,7 +97,7 @@ impl Rules {
         self.0.iter().map(|(rule, _)| *rule)
     }
 
-    /// Whether a text holds a credential of the rule at an index.
+    /// Returns true if a text holds a credential of the rule at an index.
     pub fn accepts(&self, index: usize, text: &[u8]) -> bool {
         let (rule, form) = &self.0[index];
         rule.accepts(form.get_or_init(|| compiled(rule.form)), text)

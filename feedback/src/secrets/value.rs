@@ -36,7 +36,7 @@ const LOGIN_MIN_BYTES: usize = 5;
 /// The longest value that is looked at.
 pub const VALUE_MAX_BYTES: usize = 400;
 
-/// Whether a person may have chosen it as a password: letters with digits or marks, and
+/// Returns true if a person may have chosen it as a password: letters with digits or marks, and
 /// nothing that is filled in later.
 pub fn is_like_a_password(value: &[u8]) -> bool {
     let letters = value.iter().any(u8::is_ascii_alphabetic);
@@ -44,7 +44,7 @@ pub fn is_like_a_password(value: &[u8]) -> bool {
     letters && digits_or_marks && !is_placeholder(value)
 }
 
-/// Whether a machine may have made it: letters and digits in no order that a person reads.
+/// Returns true if a machine may have made it: letters and digits in no order that a person reads.
 pub fn is_random(value: &[u8]) -> bool {
     let count = |of: fn(&u8) -> bool| value.iter().filter(|b| of(b)).count();
     if value.len() < RANDOM_MIN_BYTES || count(u8::is_ascii_alphabetic) < 2 {
@@ -62,8 +62,8 @@ pub fn is_random(value: &[u8]) -> bool {
         || scattered && !is_placeholder(value)
 }
 
-/// Whether a value holds letters, digits and many of the marks that generators such as Django's
-/// draw. A drawn value may look like a placeholder, `%(`, in one place.
+/// Returns true if a value holds letters, digits and many of the marks that generators such as
+/// Django's draw. A drawn value may look like a placeholder, `%(`, in one place.
 pub fn is_drawn_with_marks(value: &[u8]) -> bool {
     const MARKS: &[u8] = b"!@#$%^&*(-_=+)";
     let marks = MARKS.iter().filter(|mark| value.contains(mark)).count();
@@ -75,13 +75,13 @@ pub fn is_drawn_with_marks(value: &[u8]) -> bool {
         && !is_made_up(value)
 }
 
-/// Whether a value is so random that a vague name beside it is enough.
+/// Returns true if a value is so random that a vague name beside it is enough.
 pub fn is_very_random(value: &[u8]) -> bool {
     value.len() >= MIXED_CASE_MIN_BYTES && entropy(value) >= VAGUE_MIN_ENTROPY && is_random(value)
 }
 
-/// Whether upper case, lower case, digits and marks follow each other as in a drawn key. A name
-/// in camel case changes half as often. The marks are those of generators such as Django's.
+/// Returns true if upper case, lower case, digits and marks follow each other as in a drawn key. A
+/// name in camel case changes half as often. The marks are those of generators such as Django's.
 fn is_mixed(value: &[u8]) -> bool {
     let marks = value.iter().filter(|b| !b.is_ascii_alphanumeric()).count();
     value.len() >= MIXED_CASE_MIN_BYTES
@@ -95,8 +95,8 @@ fn is_mixed(value: &[u8]) -> bool {
         && longest_word(value) <= 6
 }
 
-/// Whether it may be the key of a service whose keys are as long as it is. A name in camel case
-/// has longer words.
+/// Returns true if it may be the key of a service whose keys are as long as it is. A name in camel
+/// case has longer words.
 pub fn is_key_of_service(value: &[u8]) -> bool {
     let drawn = value.iter().all(|b| b.is_ascii_alphanumeric() || b"_-=".contains(b))
         && changes_of_kind(value) * 3 >= value.len()
@@ -105,7 +105,7 @@ pub fn is_key_of_service(value: &[u8]) -> bool {
     is_random(value) || drawn && !is_placeholder(value)
 }
 
-/// How often lower case, upper case, digits and marks follow each other.
+/// Returns how often lower case, upper case, digits and marks follow each other.
 fn changes_of_kind(value: &[u8]) -> usize {
     let kind = |b: u8| (b.is_ascii_lowercase(), b.is_ascii_uppercase(), b.is_ascii_digit());
     value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count()
@@ -115,7 +115,7 @@ fn longest_word(value: &[u8]) -> usize {
     value.split(|b| !b.is_ascii_lowercase()).map(<[u8]>::len).max().unwrap_or(0)
 }
 
-/// Whether digits stand among the letters, and not only behind them as in `password2`.
+/// Returns true if digits stand among the letters, and not only behind them as in `password2`.
 pub fn is_shuffled(value: &[u8]) -> bool {
     changes_between_letters_and_digits(value) >= 2
 }
@@ -135,18 +135,18 @@ pub fn entropy(bytes: &[u8]) -> f64 {
     shares.map(|share| -share * share.log2()).sum()
 }
 
-/// Whether a password stands in a URL or a file of logins. It may be all letters there, because
-/// only a password can stand in its place.
+/// Returns true if a password stands in a URL or a file of logins. It may be all letters there,
+/// because only a password can stand in its place.
 pub fn is_password_in_url(value: &[u8]) -> bool {
     !is_placeholder(value) && !is_word_for_password(value)
 }
 
-/// Whether a password stands in a command or a statement that takes one.
+/// Returns true if a password stands in a command or a statement that takes one.
 pub fn is_typed_password(value: &[u8]) -> bool {
     is_like_a_password(value) && !is_word_for_password(value)
 }
 
-/// Whether a token stands behind `Authorization:`. It may be short.
+/// Returns true if a token stands behind `Authorization:`. It may be short.
 pub fn is_token_in_header(value: &[u8]) -> bool {
     value.iter().any(u8::is_ascii_digit)
         && value.iter().any(u8::is_ascii_alphabetic)
@@ -154,8 +154,8 @@ pub fn is_token_in_header(value: &[u8]) -> bool {
         && !is_placeholder(value)
 }
 
-/// Whether it is a name, a colon and a password in base64, or something longer that nobody can
-/// read.
+/// Returns true if it is a name, a colon and a password in base64, or something longer that nobody
+/// can read.
 pub fn is_basic_login(value: &[u8]) -> bool {
     let login = base64(value).filter(|login| login.iter().all(|b| (b' '..=b'~').contains(b)));
     let Some(login) = login else { return is_very_random(value) };

@@ -51,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a reader finds: the events, and how the log describes its own damage.
+/// Returns what a reader finds: the events, and how the log describes its own damage.
 fn read(path: &Path) -> Result<(Vec<Event>, Option<String>), String> {
     let read = catch_unwind(|| {
         let log = SledLog::open(path).map_err(|error| error.to_string())?;

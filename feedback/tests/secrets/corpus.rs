@@ -383,7 +383,7 @@ const PLACES: &[&str] = &[
     "Set-Cookie: sessionid={l32}; Path=/",
 ];
 
-/// How a credential stands in a document.
+/// The way in which a credential stands in a document.
 const AROUND: &[(&str, &str)] =
     &[("", ""), ("use std::fmt;\n", "\nfn main() {}\n"), ("\n\n    ", "\n    // end\n")];
 

@@ -68,12 +68,12 @@ static PATH: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Whether the value is filled in later, says where the secret lies, or is plainly made up.
+/// Returns true if the value is filled in later, says where the secret lies, or is plainly made up.
 pub fn is_placeholder(value: &[u8]) -> bool {
     is_filled_in(value) || PATH.is_match(value)
 }
 
-/// Whether the value is filled in later, or plainly made up.
+/// Returns true if the value is filled in later, or plainly made up.
 pub fn is_filled_in(value: &[u8]) -> bool {
     holds_any(value, FILLED_IN)
         || is_made_up(value)
@@ -81,7 +81,7 @@ pub fn is_filled_in(value: &[u8]) -> bool {
         || COMMAND.is_match(value)
 }
 
-/// Whether a value, or a token of a known form, is plainly made up.
+/// Returns true if a value, or a token of a known form, is plainly made up.
 pub fn is_made_up(value: &[u8]) -> bool {
     holds_any(value, MADE_UP)
 }
