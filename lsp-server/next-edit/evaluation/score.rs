@@ -47,7 +47,7 @@ pub fn outcome(moment: &Moment) -> Outcome {
     if is_done(first, was, is, &left) { Outcome::Useful } else { Outcome::Wrong }
 }
 
-/// Whether the author turns these lines into those.
+/// Returns true if the author turns these lines into those.
 fn is_done(at: usize, was: &[&str], is: &[&str], left: &[(usize, &Step)]) -> bool {
     let step_of =
         |line: usize| left.iter().find(|(from, step)| (*from..from + step.2.len()).contains(&line));
@@ -74,7 +74,7 @@ fn is_done(at: usize, was: &[&str], is: &[&str], left: &[(usize, &Step)]) -> boo
         })
 }
 
-/// Whether all that differs between `was` and `is` also differs so between `was` and `new`.
+/// Returns true if all that differs between `was` and `is` also differs so between `was` and `new`.
 fn is_on_the_way(was: &str, is: &str, new: &str) -> bool {
     if alike(is, new) {
         return true;
@@ -103,7 +103,7 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Where words are left out or put in, and which.
+/// Returns where words are left out or put in, and which.
 fn differences<'a>(old: &'a str, new: &'a str) -> Vec<(usize, usize, Vec<&'a str>)> {
     let (old, new) = (words(old), words(new));
     let mut common = vec![vec![0; new.len() + 1]; old.len() + 1];

@@ -3,7 +3,7 @@
 use crate::language::Language;
 use crate::tokens::{Class, Inside, Token, tokens};
 
-/// How much deeper brackets are nested behind this token than before it.
+/// Returns how much deeper brackets are nested behind this token than before it.
 pub(crate) fn depth_change(word: &str, token: &Token) -> i32 {
     match (token.class, word) {
         (Class::Code, "(" | "[" | "{") => 1,
@@ -12,7 +12,7 @@ pub(crate) fn depth_change(word: &str, token: &Token) -> i32 {
     }
 }
 
-/// Whether both texts leave the same brackets open, and close the same ones.
+/// Returns true if both texts leave the same brackets open, and close the same ones.
 pub(crate) fn balance_alike(old: &str, new: &str, language: &Language) -> bool {
     unmatched(old, language) == unmatched(new, language)
 }

@@ -216,7 +216,8 @@ fn share(old: &Line, new: &Line) -> f32 {
     2.0 * common as f32 / most as f32
 }
 
-/// What is the same in both classes; otherwise code, which comments and strings are kept from.
+/// Returns what is the same in both classes; otherwise code, which comments and strings are kept
+/// from.
 pub(crate) fn common_class(a: Class, b: Class) -> Class {
     if a == b { a } else { Class::Code }
 }

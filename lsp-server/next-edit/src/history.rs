@@ -67,7 +67,7 @@ pub struct Unit {
     /// The message that began the unit. Units of one message are one example: a person who changes
     /// many places at once has chosen them.
     pub(crate) message: u64,
-    /// Where the first changed line is now, after all edits since.
+    /// The place where the first changed line is now, after all edits since.
     pub(crate) line_now: usize,
     pub(crate) changes: Vec<Change>,
 }
@@ -266,7 +266,7 @@ impl Lines {
     }
 }
 
-/// What stood in these lines before the units that touch them.
+/// Returns what stood in these lines before the units that touch them.
 fn before(was: &Rope, lines: &Range<usize>, touched: &[Ongoing]) -> (String, usize) {
     let (mut before, mut count) = (String::new(), 0);
     let mut at = lines.start;

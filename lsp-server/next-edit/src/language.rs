@@ -6,7 +6,7 @@
 #[derive(Debug, PartialEq, Eq)]
 pub struct Language {
     pub(crate) line_comments: &'static [&'static str],
-    /// How a comment of many lines begins and ends.
+    /// The way in which a comment of many lines begins and ends.
     pub(crate) block_comments: &'static [(&'static str, &'static str)],
     /// The longest opening comes first: `"""` before `"`.
     pub(crate) strings: &'static [Quote],

@@ -57,7 +57,7 @@ use feedback::Feedback;
 use ropey::Rope;
 use std::cell::Cell;
 
-/// Why nothing is found.
+/// The reason why nothing is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nothing {
     /// No edit was made twice lately.
@@ -93,7 +93,7 @@ impl NextEdits {
         self.history.settle_all();
     }
 
-    /// What was changed so far.
+    /// Returns what was changed so far.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -109,7 +109,7 @@ impl NextEdits {
         if rules.is_empty() { Err(Nothing::TurnedDown) } else { Ok(rules) }
     }
 
-    /// Where the user may want to go on, the most likely place first. No two edits overlap.
+    /// Returns where the user may want to go on, the most likely place first. No two edits overlap.
     pub fn find(&self, query: &Query) -> Result<Vec<NextEdit>, Nothing> {
         self.find_for(&self.rules()?, query)
     }

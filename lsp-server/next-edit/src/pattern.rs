@@ -41,11 +41,11 @@ pub(crate) struct Lexed<'a> {
     /// The bytes at which these lines end.
     breaks: Vec<u32>,
     language: &'a Language,
-    /// Where the tokens end so far, and what the text stands in there.
+    /// The place where the tokens end so far, and what the text stands in there.
     end: (usize, Inside),
     /// Before this byte, the tokens of a place and of the lines below it are there.
     reached: usize,
-    /// Whether it is known what the tokens stand in. It is not for a line without the text above
+    /// True if it is known what the tokens stand in. It is not for a line without the text above
     /// it; then all classes fit.
     pub has_classes: bool,
 }
@@ -128,7 +128,7 @@ impl<'a> Lexed<'a> {
         at.checked_sub(1).is_none_or(|before| self.is_end(before))
     }
 
-    /// Whether no token of the line is left at this one.
+    /// Returns true if no token of the line is left at this one.
     pub fn is_end(&self, at: usize) -> bool {
         self.tokens.get(at).is_none_or(|token| token.kind == Kind::Break)
     }

@@ -62,22 +62,22 @@ pub struct NextEdit {
     pub new: String,
     pub rule: RuleId,
     pub kind: RuleKind,
-    /// How often the user has made such an edit.
+    /// The number of times that the user has made such an edit.
     pub support: usize,
     /// The whole line at which it begins, by which a place is known again.
     pub(crate) at: String,
 }
 
 impl NextEdit {
-    /// Whether what is to be replaced still stands there. Ask before you apply it: the file may
-    /// have changed since.
+    /// Returns true if what is to be replaced still stands there. Ask before you apply it: the file
+    /// may have changed since.
     pub fn fits(&self, text: &str) -> bool {
         text.get(self.range.clone()) == Some(self.old.as_str())
             && line_around(text, self.range.start) == self.at
     }
 }
 
-/// Where a rule's pattern fits.
+/// The place where a rule's pattern fits.
 struct Place {
     rule: usize,
     pattern: usize,
@@ -155,8 +155,8 @@ fn cursor(rule: &Rule, query: &Query) -> usize {
     if rule.example_lines(file.name).contains(&line) { query.cursor } else { start }
 }
 
-/// Whether a place is not far from the latest example in its file. What is far away is mostly
-/// something else with the same name.
+/// Returns true if a place is not far from the latest example in its file. What is far away is
+/// mostly something else with the same name.
 fn is_near(rule: &Rule, edit: &NextEdit) -> bool {
     let lines = rule.example_lines(&edit.file);
     let away = lines.last().map_or(0, |line| line.abs_diff(edit.line));
@@ -179,8 +179,8 @@ fn pattern(
     })
 }
 
-/// Whether the user passed by this line without the edit, on the way from one example to another.
-/// Who goes down through a file has passed by all that is above.
+/// Returns true if the user passed by this line without the edit, on the way from one example to
+/// another. Who goes down through a file has passed by all that is above.
 fn is_passed_by(line: usize, examples: &[usize]) -> bool {
     let (Some(first), Some(last)) = (examples.iter().min(), examples.iter().max()) else {
         return false;
@@ -262,7 +262,7 @@ impl<'a> Search<'a> {
         places
     }
 
-    /// What the rule does where its pattern's word stands at this byte.
+    /// Returns what the rule does where its pattern's word stands at this byte.
     fn written(
         &self,
         rule: usize,
@@ -319,7 +319,7 @@ fn add(places: &mut Vec<Place>, place: Place, file: &File) {
     other.edit.old = file.text[other.edit.range.clone()].to_owned();
 }
 
-/// Whether a pattern fits the line, if one does not look at what is above it.
+/// Returns true if a pattern fits the line, if one does not look at what is above it.
 fn fits_line(file: &File, at: usize, pattern: &Pattern, anchor: usize) -> bool {
     let line = line_range(file.text, at);
     if line.len() > LINE_BYTES_MAX {
@@ -330,7 +330,8 @@ fn fits_line(file: &File, at: usize, pattern: &Pattern, anchor: usize) -> bool {
     token.is_some_and(|token| pattern.at(&alone, anchor, token).is_some())
 }
 
-/// Whether the words next to this one may be those of the pattern: a quick look before all else.
+/// Returns true if the words next to this one may be those of the pattern: a quick look before all
+/// else.
 fn has_neighbours(text: &str, word: Range<usize>, pattern: &Pattern, anchor: usize) -> bool {
     let blank = [' ', '\t'];
     let before = anchor.checked_sub(1).and_then(|at| pattern.parts.get(at));
@@ -349,7 +350,7 @@ fn has_neighbours(text: &str, word: Range<usize>, pattern: &Pattern, anchor: usi
     fits_before && fits_behind
 }
 
-/// Whether a word is not just a part of a longer one.
+/// Returns true if a word is not just a part of a longer one.
 fn is_whole_word(text: &str, range: Range<usize>) -> bool {
     let is_word = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'$')

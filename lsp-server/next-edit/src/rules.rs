@@ -49,7 +49,7 @@ pub struct Rule {
     pub kind: RuleKind,
     /// How many messages have an example of it.
     pub support: usize,
-    /// Whether its patterns have enough around them to be looked for in files without an example.
+    /// True if its patterns have enough around them to be looked for in files without an example.
     pub(crate) is_firm: bool,
     /// The number of the unit with its latest example, which grows with time.
     pub(crate) latest: usize,
@@ -61,7 +61,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether it may be looked for in files in which it has no example.
+    /// Returns true if it may be looked for in files in which it has no example.
     pub fn is_firm(&self) -> bool {
         self.is_firm
     }
@@ -82,7 +82,7 @@ impl Rule {
     }
 }
 
-/// Where an example of a rule stands now. The numbers grow with time.
+/// The place where an example of a rule stands now. The numbers grow with time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub number: usize,
@@ -159,7 +159,7 @@ pub(crate) fn rules(units: &[Unit]) -> Vec<Rule> {
 
 type Rules = FxHashMap<RuleId, Rule>;
 
-/// How many messages the examples come from.
+/// Returns how many messages the examples come from.
 fn support(examples: &[Example]) -> usize {
     let mut messages: Vec<u64> = examples.iter().map(|example| example.unit.message).collect();
     messages.sort_unstable();

@@ -53,7 +53,7 @@ impl<'a> Tokens<'a> {
         Tokens { line: self.line, range: from + range.start..from + range.end }
     }
 
-    /// Whether a hole can hold these tokens.
+    /// Returns true if a hole can hold these tokens.
     fn fits_a_hole(&self) -> bool {
         let mut depth = 0;
         let is_balanced = self.range.clone().all(|at| {
@@ -71,8 +71,8 @@ pub(crate) struct Holes<'a> {
 }
 
 impl<'a> Holes<'a> {
-    /// What two old texts have in common. Where they differ, there is a hole. None if something
-    /// stands in only one of them.
+    /// Returns what two old texts have in common. Where they differ, there is a hole. None if
+    /// something stands in only one of them.
     pub fn of(&mut self, first: &Tokens<'a>, second: &Tokens<'a>) -> Option<Vec<Common>> {
         let mut common = vec![];
         for stretch in stretches(&first.words(), &second.words()) {
@@ -91,7 +91,7 @@ impl<'a> Holes<'a> {
         Some(common)
     }
 
-    /// What two new texts have in common. None if they differ in what no hole holds.
+    /// Returns what two new texts have in common. None if they differ in what no hole holds.
     pub fn fill(&self, first: &Tokens, second: &Tokens) -> Option<Vec<Piece>> {
         let mut pieces = vec![];
         // The blanks before what comes next.

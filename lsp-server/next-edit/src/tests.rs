@@ -46,7 +46,7 @@ impl Editor {
         keys.for_each(|(at, key)| self.edit(start + at, 0, &key.to_string()));
     }
 
-    /// What is found with the cursor behind this text, in the document and in other ones.
+    /// Returns what is found with the cursor behind this text, in the document and in other ones.
     fn find(&self, cursor: &str, others: &[(&str, &str)]) -> Vec<NextEdit> {
         let text = self.text.to_string();
         let language = self.language();

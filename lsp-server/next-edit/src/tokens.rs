@@ -55,8 +55,8 @@ pub(crate) fn tokens(text: &str, language: &Language, inside: Inside) -> Vec<Tok
     tokens
 }
 
-/// What the line that begins at `until` stands in, if the line at `at` begins inside `inside`. This
-/// cuts no tokens out of what lies between, and so takes a fraction of the time.
+/// Returns what the line that begins at `until` stands in, if the line at `at` begins inside
+/// `inside`. This cuts no tokens out of what lies between, and so takes a fraction of the time.
 pub(crate) fn inside_at(
     text: &str,
     language: &Language,
@@ -317,14 +317,14 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
 }
 
-/// How many `#` a raw string of Rust has that begins here.
+/// Returns how many `#` a raw string of Rust has that begins here.
 fn raw_string_hashes(text: &str) -> Option<usize> {
     let rest = text.strip_prefix('r')?.as_bytes();
     let hashes = rest.iter().take_while(|byte| **byte == b'#').count();
     (rest.get(hashes) == Some(&b'"')).then_some(hashes)
 }
 
-/// Whether an apostrophe begins a character, and not a lifetime.
+/// Returns true if an apostrophe begins a character, and not a lifetime.
 fn is_char_literal(text: &str) -> bool {
     let mut chars = text.chars().skip(1);
     match chars.next() {

@@ -59,8 +59,8 @@ fn text_of<'a>(lexed: &Lexed<'a>, span: &Range<usize>) -> &'a str {
     &lexed.text[first.start as usize..last.end as usize]
 }
 
-/// Whether the replaced tokens stand in the new text already, as `x` does in `f(x)` after it was
-/// wrapped.
+/// Returns true if the replaced tokens stand in the new text already, as `x` does in `f(x)` after
+/// it was wrapped.
 fn is_made_already(lexed: &Lexed, replaced: &Range<usize>, new: &str, language: &Language) -> bool {
     let new_tokens = tokens(new, language, Inside::Code);
     let new_words: Vec<&str> =
@@ -174,7 +174,7 @@ fn inserted(
     (!is_there).then_some((at..at, written))
 }
 
-/// Whether two lines are the same but for their blanks.
+/// Returns true if two lines are the same but for their blanks.
 fn is_same(a: &str, b: &str, language: &Language) -> bool {
     let words = |text: &str| -> Vec<String> {
         let tokens = tokens(text, language, Inside::Code);

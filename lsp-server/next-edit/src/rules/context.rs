@@ -18,8 +18,8 @@ pub(super) const WORTH_OF_LINES_MIN: f32 = 1.5;
 const WORTH_OF_EXAMPLE: f32 = 0.25;
 const WORTH_ALWAYS: f32 = 0.9;
 
-/// What a pattern must be worth if an edit was made so often: who makes it again and again in other
-/// surroundings means the words alone.
+/// Returns what a pattern must be worth if an edit was made so often: who makes it again and again
+/// in other surroundings means the words alone.
 pub(super) fn worth_of_support(worth_min: f32, support: usize) -> f32 {
     let more = support.saturating_sub(2) as f32;
     (worth_min - WORTH_OF_EXAMPLE * more).max(WORTH_ALWAYS.min(worth_min))
@@ -37,7 +37,7 @@ const COMMON_WORDS: &str = "\
     raise return self static str string struct super switch then this throw true try type use \
     val var void when while with yield char size_t unsigned err error True False";
 
-/// How much less of the code a pattern fits, with this part in it.
+/// Returns how much less of the code a pattern fits, with this part in it.
 fn worth(part: &Part) -> f32 {
     match part {
         Part::Start | Part::End => 0.3,
@@ -70,9 +70,9 @@ pub(super) struct Replaced<'a> {
     pub range: Range<usize>,
 }
 
-/// What is the same on one side of all these: the nearest first. One token may differ, if the next
-/// one is the same again and `from`, the distance at which that is allowed, is reached: a hole
-/// stands for it.
+/// Returns what is the same on one side of all these: the nearest first. One token may differ, if
+/// the next one is the same again and `from`, the distance at which that is allowed, is reached: a
+/// hole stands for it.
 fn common(
     all: &[Replaced],
     token: impl Fn(&Replaced, usize) -> Option<usize>,
