@@ -34,9 +34,9 @@ from tests.relay import Relay
 
 TEAM = Path(__file__).parent
 # What is learned serves as soon as it has passed the checks, and every offer is shown.
-LEARNS = "everything,gate.enabled=false,learning.trial=false"
+LEARNS = "everything,gate.enabled=false,lab.trial=false"
 # A member without a private part: no update of it comes before this many labels.
-TEAM_ALONE = "learning.batch_episodes=4096"
+TEAM_ALONE = "lab.batch_episodes=4096"
 TEAM_ARM = f"team={LEARNS},team.minimum_members=2"
 PRIVATE_ARM = f"private={LEARNS}"
 # The base model to the end. The other arms reuse the prompts that it has computed.

@@ -45,7 +45,7 @@ use std::str::FromStr;
 
 /// Texts that a member learns from in a round.
 const TEXTS_OF_ROUND: usize = 16;
-/// The norm of a contribution, as `team.max_norm` is installed.
+/// The norm of a contribution, as `lab.team_max_norm` is installed.
 const MAX_NORM: f64 = 0.1;
 
 #[derive(Parser)]

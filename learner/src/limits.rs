@@ -59,7 +59,7 @@ const _: () = assert!(feedback::limits::MEMORY_LIMIT_MB_MAX + MEMORY_HEADROOM_MB
 /// Bytes of a token id and its comma in a job line.
 const TOKEN_JSON_BYTES_MAX: usize = 8;
 
-/// Episodes of a job by default (`learning.batch_episodes`).
+/// Episodes of a job by default (`lab.batch_episodes`).
 const DEFAULT_EPISODES: usize = 16;
 
 /// Bytes of the keys and values of one token, with room, of a model whose heads share them: Llama 3

@@ -96,9 +96,9 @@ return {
         editor:press('Enter')
         editor:wait_for(answer)
       end
-      say('config set completion.max_tokens 9', 'completion.max_tokens = 9')
-      check.equal('9', vim.trim(home:hone('config', 'get', 'completion.max_tokens', '--json')))
-      say('config set completion.max_tokens 8', 'completion.max_tokens = 8')
+      say('config set lab.max_tokens 9', 'lab.max_tokens = 9')
+      check.equal('9', vim.trim(home:hone('config', 'get', 'lab.max_tokens', '--json')))
+      say('config set lab.max_tokens 8', 'lab.max_tokens = 8')
       say('resume', 'learning goes on')
       say('pause', 'learning is paused')
       editor:wait_for('learning paused')

@@ -10,13 +10,13 @@ local CONFIG = [[
 [model]
 name = "smollm2-135m"
 threads = 1
-[completion]
-max_tokens = 8
-min_probability = 0
 [gate]
 enabled = false
 [learning]
 enabled = false
+[lab]
+max_tokens = 8
+min_probability = 0
 trial = false
 # A batch is larger than all tests make labels, so that no update disturbs the test that resumes
 # learning.

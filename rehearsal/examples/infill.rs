@@ -45,7 +45,7 @@ struct Arguments {
 
 /// The settings of all variants: no gate, and enough tokens and time for the model's whole answer.
 const SETTINGS: &str = "learning.enabled = false\ngate.enabled = false\n\
-    completion.max_tokens = 64\ncompletion.budget_ms = 60000\n";
+    lab.max_tokens = 64\nlab.budget_ms = 60000\n";
 
 /// One model's daemon, and an editor connected to it.
 struct Server<'a> {

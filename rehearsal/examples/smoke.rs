@@ -49,7 +49,7 @@ fn main() -> Result<()> {
         home.path().join("config.toml"),
         format!(
             "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\n\
-             completion.max_tokens = 4\ncompletion.budget_ms = 600000\n",
+             lab.max_tokens = 4\nlab.budget_ms = 600000\n",
             arguments.model
         ),
     )?;

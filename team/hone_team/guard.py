@@ -75,7 +75,7 @@ def check_setup(configs: dict, own: Own, state: SecAggPlusState) -> None:
         if configs[key] != value:
             raise Unsafe(
                 f"{key} is {configs[key]}, and {value} follows from the settings here: the "
-                "coordinator's max-norm must be team.max_norm, or 0 with team.noise"
+                "coordinator's max-norm must be lab.team_max_norm, or 0 with team.noise"
             )
 
 

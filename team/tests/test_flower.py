@@ -35,12 +35,12 @@ SMALL_BYTES = 50_000
 CONFIG = """\
 model.name = "smollm2-135m"
 model.threads = 1
-completion.max_tokens = 8
-completion.budget_ms = 120000
-completion.min_probability = 0
+lab.max_tokens = 8
+lab.budget_ms = 120000
+lab.min_probability = 0
 completion.context_chars = 0
 gate.enabled = false
-learning.batch_episodes = 500
+lab.batch_episodes = 500
 learning.on_battery = true
 team.minimum_members = 2
 """

@@ -65,7 +65,7 @@ class SecureSums(RoundTest):
         grid = LocalGrid(hones)
         with self.assertLogs("flwr") as logs:
             self.assertEqual(self.round(grid, max_norm=0.5).version, 0)
-        self.assertIn("max-norm must be team.max_norm", "".join(logs.output))
+        self.assertIn("max-norm must be lab.team_max_norm", "".join(logs.output))
         self.assertTrue(all(private.REFUSED in reason for reason in grid.errors()))
         self.assertEqual([hone.asked for hone in hones], [[], [], []])
 

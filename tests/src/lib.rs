@@ -38,14 +38,14 @@ pub const NOISE: f32 = 0.3;
 /// The time budget is one that a busy machine keeps.
 pub const PATIENT: &str = "\
 model.threads = 1
-completion.budget_ms = 120000
+lab.budget_ms = 120000
 ";
 
 /// The same with short answers, for tests in which the answer's text matters little.
 pub const QUICK: &str = "\
 model.threads = 1
-completion.max_tokens = 8
-completion.budget_ms = 120000
+lab.max_tokens = 8
+lab.budget_ms = 120000
 ";
 
 /// The models of the manifests, by the names of their files.
@@ -141,8 +141,8 @@ impl Home {
         // show the model other files. A test that is not about them must not depend on them.
         let off = [
             "gate.enabled = false",
-            "learning.trial = false",
-            "completion.min_probability = 0",
+            "lab.trial = false",
+            "lab.min_probability = 0",
             "completion.prose = true",
             "completion.context_chars = 0",
         ];

@@ -22,15 +22,13 @@ const settings = (model) => `
 [model]
 name = "${model}"
 threads = 1
-[completion]
-budget_ms = 60000
-min_probability = 0
 [gate]
 enabled = false
-[learning]
+[lab]
+budget_ms = 60000
+min_probability = 0
 trial = false
 batch_episodes = 1000
-[lab]
 prefix_chars = 400
 `;
 

@@ -15,9 +15,6 @@ const OPENED = ['one', 'two', 'three', 'four']
     .map((name) => `fn ${name}() {\n    open(${name});\n    read(${name});\n}\n`)
     .join('\n');
 
-/** No completion is likely enough, because Tab belongs to a completion and not to the next edit. */
-const ALONE = { 'hone.completion.min_probability': 1 };
-
 /** Nothing of a next edit is on screen. */
 const NONE = { old: '', line: '', new: '', hint: '' };
 
@@ -53,23 +50,28 @@ async function renameTwice(window, file, object, name, other) {
 
 /** Changes the settings, and waits until the server has them. */
 async function set({ set, hone }, settings) {
-    set({ ...ALONE, ...settings });
-    const value = (key) => hone.run('config', 'get', key, '--json').trim();
+    set(settings);
+    const value = () => JSON.parse(hone.run('config', 'get', 'completion.next_edit', '--json'));
     const wanted = settings['hone.completion.next_edit'] ?? 'subtle';
-    await eventuallyAsked('config.toml has the settings', () => {
-        const isAlone = Number(value('completion.min_probability')) === 1;
-        return isAlone && JSON.parse(value('completion.next_edit')) === wanted;
-    });
+    await eventuallyAsked('config.toml has the setting', () => value() === wanted);
+}
+
+/** The least probability of a line that is offered. 1 leaves no completion. */
+function leastProbability({ hone }, value) {
+    hone.run('config', 'set', 'lab.min_probability', `${value}`);
 }
 
 /** Plays a story without completions, whose settings end with it. */
 function alone(play) {
     return async (at) => {
+        // Tab belongs to a completion and not to the next edit, so there must be none.
+        leastProbability(at, 1);
         await set(at, {});
         try {
             await play(at);
         } finally {
-            at.set({});
+            await set(at, {});
+            leastProbability(at, 0);
         }
     };
 }

@@ -76,7 +76,7 @@ pub struct Received {
 pub enum Outcome {
     /// It is on trial against what serves.
     Trial,
-    /// It serves, because `learning.trial` is off.
+    /// It serves, because `lab.trial` is off.
     Serves,
     /// The holdout check or a guardrail refused it.
     Refused,

@@ -69,7 +69,7 @@ impl App {
         let learner = self.learner.borrow().clone();
         let last_error = services.health.latest();
         let architecture = &services.adapters.model().architecture;
-        LearnerView::of(learner, &settings.learning, architecture, &registry, waiting, last_error)
+        LearnerView::of(learner, &settings, architecture, &registry, waiting, last_error)
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::adapters::registry::{Candidate, Entry, Registry, TEAM_JOB};
 use crate::adapters::team::{Contributed, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
-use crate::config::TeamConfig;
+use crate::config::Config;
 use crate::learning::contribution::{EPISODES_MAX, Request};
 use crate::learning::trial_runner;
 use crate::services::adapter_service::ServedModel;
@@ -95,7 +95,8 @@ impl App {
         epsilon: Option<f64>,
     ) -> Result<ContributionMessage> {
         let services = &self.services;
-        let settings = services.settings.current().team.clone();
+        let config = services.settings.current();
+        let (settings, max_norm) = (&config.team, config.lab.team_max_norm);
         let address = self.follow_team().await?;
         ensure!(
             members >= settings.minimum_members,
@@ -127,9 +128,9 @@ impl App {
         let learned =
             learned.context("an update took too long")?.context("learning has ended")??;
         let limits = Limits {
-            max_norm: settings.max_norm,
+            max_norm,
             // At least this many members add their share.
-            noise: settings.noise * settings.max_norm / (settings.minimum_members as f64).sqrt(),
+            noise: settings.noise * max_norm / (settings.minimum_members as f64).sqrt(),
         };
         let (files, at_ms) = (self.team_files(), services.clock.unix_ms());
         let noise = settings.noise;
@@ -175,7 +176,7 @@ impl App {
     /// Takes a version of the shared part from the message in this file. It is kept for the next
     /// contribution, and serves once it has passed what every candidate must pass.
     pub async fn receive(&self, message: PathBuf) -> Result<Received> {
-        let settings = self.services.settings.current().team.clone();
+        let config = self.services.settings.current();
         self.follow_team().await?;
         let (frame, before) = self.frame_and_core().await?;
         let files = self.team_files();
@@ -188,7 +189,7 @@ impl App {
                 let noted = files.ledger()?.received.map_or(0, |received| received.version);
                 return Ok((noted != core.version).then_some(core));
             }
-            let limit = norm_limit(&settings, core.version, core.numbers().len());
+            let limit = norm_limit(&config, core.version, core.numbers().len());
             ensure!(
                 core.norm() <= limit,
                 "version {} has the norm {:.2}; {limit:.2} is the most that so many rounds give",
@@ -247,7 +248,7 @@ impl App {
         let reason = tried?.refusal;
         let outcome = match &reason {
             Some(_) => Outcome::Refused,
-            None if services.settings.current().learning.trial => Outcome::Trial,
+            None if services.settings.current().lab.trial => Outcome::Trial,
             None => Outcome::Serves,
         };
         tracing::info!("version {version} of the team's adapter: {outcome:?}");
@@ -310,9 +311,10 @@ impl App {
 
 /// The largest norm that a version can have. Each is the one before plus a mean of contributions,
 /// of which noise may be the larger part: it has as many dimensions as there are numbers.
-fn norm_limit(team: &TeamConfig, version: u64, numbers: usize) -> f64 {
+fn norm_limit(config: &Config, version: u64, numbers: usize) -> f64 {
+    let team = &config.team;
     let noise = team.noise * (numbers as f64).sqrt() / team.minimum_members as f64;
-    version as f64 * team.max_norm * (NORM_SLACK + NOISE_SLACK * noise)
+    version as f64 * config.lab.team_max_norm * (NORM_SLACK + NOISE_SLACK * noise)
 }
 
 fn frame(model: &ServedModel) -> Result<Frame> {

@@ -62,7 +62,7 @@ fn from_files(home: &Paths) -> Result<Status> {
     let waiting = fold.waiting();
     let learner = LearnerView::of(
         LearnerStatus::default(),
-        &config.learning,
+        config,
         &manifest.architecture,
         &registry,
         waiting,

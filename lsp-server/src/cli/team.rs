@@ -6,7 +6,7 @@ use crate::adapters::team::{Outcome, Received, TeamFiles};
 use crate::app::team::{ContributionMessage, TEAM_FORMAT};
 use crate::cli::config;
 use crate::cli::settings::Configured;
-use crate::config::TeamConfig;
+use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::learning::contribution::EPISODES_MIN;
@@ -190,7 +190,7 @@ fn told(received: &Received) -> String {
 
 async fn status(home: &Paths, as_json: bool) -> Result<()> {
     let configured = Configured::noted(home);
-    let team = &configured.config.team;
+    let (team, lab) = (&configured.config.team, &configured.config.lab);
     let files = TeamFiles::beside(&home.adapters());
     let ledger = files.ledger()?;
     // Without the model's file only the numbers of the frame are missing.
@@ -208,11 +208,11 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
             "address": team.address,
             "certificate": team.certificate,
             "minimum_members": team.minimum_members,
-            "max_norm": team.max_norm,
+            "max_norm": lab.team_max_norm,
             "noise": team.noise,
             "epsilon": ledger.epsilon,
             "epsilon_limit": team.epsilon_limit,
-            "delta": team.delta,
+            "delta": lab.team_delta,
             "mechanisms": ledger.mechanisms,
             "contributions": ledger.count(),
             "contributed_to": ledger.contributed_to(),
@@ -237,7 +237,7 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
         Some(labels) => say!("waiting    {labels} label(s); a contribution takes {EPISODES_MIN}")?,
         None => say!("waiting    not known, because no daemon answers; an editor starts one")?,
     }
-    say!("privacy    {}", privacy(team, ledger.epsilon))?;
+    say!("privacy    {}", privacy(&configured.config, ledger.epsilon))?;
     match &ledger.received {
         Some(received) => say!("received   version {}: {}", received.version, told(received))?,
         None => say!("received   nothing yet")?,
@@ -252,12 +252,13 @@ async fn labels(home: &Paths) -> Option<usize> {
     answer.ok()??.ok()
 }
 
-fn privacy(team: &TeamConfig, epsilon: Option<f64>) -> String {
+fn privacy(config: &Config, epsilon: Option<f64>) -> String {
+    let (team, delta) = (&config.team, config.lab.team_delta);
     match (team.noise > 0.0, epsilon) {
         (false, _) => "only sums are seen; no noise is added (team.noise)".into(),
-        (true, None) => format!("nothing spent of ε {} (δ {})", team.epsilon_limit, team.delta),
+        (true, None) => format!("nothing spent of ε {} (δ {delta})", team.epsilon_limit),
         (true, Some(epsilon)) => {
-            format!("ε {epsilon:.2} of {} spent (δ {})", team.epsilon_limit, team.delta)
+            format!("ε {epsilon:.2} of {} spent (δ {delta})", team.epsilon_limit)
         }
     }
 }
@@ -302,14 +303,15 @@ mod tests {
         assert_eq!(team.certificate.map(PathBuf::from), Some(file));
         leave(&home).await.unwrap();
         let team = crate::config::Config::load(&home.config_file()).unwrap().team;
-        assert_eq!(team, TeamConfig::default());
+        assert_eq!(team, crate::config::TeamConfig::default());
     }
 
     #[test]
     fn the_privacy_that_was_spent_is_told() {
-        let quiet = TeamConfig::default();
+        let quiet = Config::default();
         assert!(privacy(&quiet, None).contains("no noise"));
-        let noisy = TeamConfig { noise: 2.0, ..quiet };
+        let mut noisy = quiet.clone();
+        noisy.team.noise = 2.0;
         assert!(privacy(&noisy, None).starts_with("nothing spent of ε 8"));
         assert!(privacy(&noisy, Some(1.5)).starts_with("ε 1.50 of 8 spent (δ 0.00001)"));
     }

@@ -252,9 +252,10 @@ mod tests {
     #[test]
     fn every_mistake_has_its_line_and_an_example_and_the_rest_counts() {
         let text = "\
-[completion]
+[lab]
 max_tokens = \"many\"
 budget_ms = 500
+[completion]
 multiline = \"sometimes\"
 enabled = 1
 ignore = \"*.sql\"
@@ -263,15 +264,15 @@ idle_exit_s = 0
 idle = 3
 ";
         let (config, problems) = check(text);
-        assert_eq!(config.completion.budget_ms, 500);
-        assert_eq!((config.completion.max_tokens, config.daemon.idle_exit_s), (32, 600));
+        assert_eq!(config.lab.budget_ms, 500);
+        assert_eq!((config.lab.max_tokens, config.daemon.idle_exit_s), (32, 600));
         let lines: Vec<_> = problems.iter().filter_map(|problem| problem.line).collect();
-        assert_eq!(lines, [2, 4, 5, 6, 8, 9]);
+        assert_eq!(lines, [2, 5, 6, 7, 9, 10]);
         let told: Vec<_> = problems.iter().map(Problem::to_string).collect();
         assert_eq!(
             told,
             [
-                "completion.max_tokens must be a whole number from 1 to 128, such as 32; it is \
+                "lab.max_tokens must be a whole number from 1 to 128, such as 32; it is \
                  \"many\"",
                 "completion.multiline must be one of \"never\", \"invoked\" and \"always\", such \
                  as \"invoked\"; it is \"sometimes\"",
@@ -295,7 +296,7 @@ idle = 3
             assert_eq!(problems[0].line, Some(2), "{line}: {problems:?}");
             assert!(problems[0].what.contains("`name = value`"), "{line}: {problems:?}");
         }
-        let twice = told("completion.max_tokens = 8\ncompletion.max_tokens = 9\n");
+        let twice = told("lab.max_tokens = 8\nlab.max_tokens = 9\n");
         assert_eq!((twice[0].0, twice.len()), (2, 1), "{twice:?}");
         assert!(twice[0].1.contains("twice"), "{twice:?}");
     }
@@ -307,7 +308,7 @@ idle = 3
             ("[[completion]]\nmax_tokens = 3\n", "completion must be a table of settings"),
             ("completion.languages = false\n", "completion.languages must be a table"),
             ("completion.languages.rust = 1\n", "completion.languages.rust must be true or false"),
-            ("[completion.max_tokens]\na = 1\n", "completion.max_tokens must be a whole number"),
+            ("[lab.max_tokens]\na = 1\n", "lab.max_tokens must be a whole number"),
             ("model.threads = 1979-05-27\n", "model.threads must be a whole number"),
         ] {
             let told = told(text);

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest wait for the next key, which the setting `completion.adaptive_debounce` promises.
+/// The longest wait for the next key, which the setting `lab.adaptive_debounce` promises.
 const WAIT_MAX: Duration = Duration::from_millis(300);
 
 #[derive(

@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn a_misspelt_name_is_recognised() {
         for (wrong, meant) in [
-            ("completion.max_token", Some("completion.max_tokens")),
-            ("completion.budget_sm", Some("completion.budget_ms")),
+            ("completion.max_line", Some("completion.max_lines")),
+            ("lab.budget_sm", Some("lab.budget_ms")),
             ("lab.ppo.epohcs", Some("lab.ppo.epochs")),
             ("learnin", Some("learning")),
             ("completion.colour", None),
-            ("colour.max_tokens", None),
+            ("colour.max_lines", None),
             ("a", None),
             ("model.nam", Some("model.name")),
         ] {

@@ -172,16 +172,16 @@ mod tests {
     fn setting_a_key_keeps_what_the_user_wrote() {
         let (_folder, path) = folder();
         assert!(!config(&path, "learning.enabled", json!(false)).learning.enabled);
-        let mine = "# mine\n[learning]\nbatch_episodes = 3 # few\n";
+        let mine = "# mine\n[lab]\nbatch_episodes = 3 # few\n";
         std::fs::write(&path, mine).unwrap();
         set(&path, "learning.enabled", Some(&json!(false))).unwrap();
-        set(&path, "learning.batch_episodes", Some(&json!(4))).unwrap();
+        set(&path, "lab.batch_episodes", Some(&json!(4))).unwrap();
         set(&path, "completion.languages.c++", Some(&json!(false))).unwrap();
         let config = config(&path, "model.name", json!("smollm2-135m"));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(&mine.replace('3', "4")), "{text}");
         assert_eq!(Config::load(&path).unwrap(), config);
-        assert_eq!((config.learning.batch_episodes, config.learning.enabled), (4, false));
+        assert_eq!((config.lab.batch_episodes, config.learning.enabled), (4, false));
         assert!(!config.completion.is_on("c++"));
         assert_eq!(config.model.name.as_deref(), Some("smollm2-135m"));
     }
@@ -216,19 +216,19 @@ mod tests {
     #[test]
     fn a_key_without_a_value_goes_back_to_its_default() {
         let (_folder, path) = folder();
-        std::fs::write(&path, "completion.max_tokens = 8\nlearning.enabled = false\n").unwrap();
-        let config = set(&path, "completion.max_tokens", None).unwrap().config;
-        assert_eq!((config.completion.max_tokens, config.learning.enabled), (32, false));
+        std::fs::write(&path, "lab.max_tokens = 8\nlearning.enabled = false\n").unwrap();
+        let config = set(&path, "lab.max_tokens", None).unwrap().config;
+        assert_eq!((config.lab.max_tokens, config.learning.enabled), (32, false));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "learning.enabled = false\n");
     }
 
     #[test]
     fn a_table_written_on_one_line_stays_on_it() {
         let (_folder, path) = folder();
-        std::fs::write(&path, "completion = { max_tokens = 8 }\n").unwrap();
+        std::fs::write(&path, "completion = { max_lines = 8 }\n").unwrap();
         set(&path, "completion.languages.rust", Some(&json!(false))).unwrap();
-        let config = config(&path, "completion.max_tokens", json!(9));
-        assert!(config.completion.max_tokens == 9 && !config.completion.is_on("rust"));
+        let config = config(&path, "completion.max_lines", json!(7));
+        assert!(config.completion.max_lines == 7 && !config.completion.is_on("rust"));
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("completion = {"));
     }
 
@@ -242,15 +242,15 @@ mod tests {
         };
         for (key, value, told) in [
             (
-                "completion.max_tokens",
+                "lab.max_tokens",
                 json!(0),
-                "completion.max_tokens must be from 1 to 128, such as 32; it is 0; nothing was \
+                "lab.max_tokens must be from 1 to 128, such as 32; it is 0; nothing was \
                  changed",
             ),
             (
-                "completion.max_tokens",
+                "lab.max_tokens",
                 json!("many"),
-                "completion.max_tokens must be a whole number from 1 to 128, such as 32; it is \
+                "lab.max_tokens must be a whole number from 1 to 128, such as 32; it is \
                  \"many\"; nothing was changed",
             ),
             (
@@ -259,9 +259,9 @@ mod tests {
                 "completion.enabled must be true or false; it is \"on\"; nothing was changed",
             ),
             (
-                "completion.max_token",
+                "lab.max_token",
                 json!(1),
-                "completion.max_token: no such setting; `completion.max_tokens` may be meant; \
+                "lab.max_token: no such setting; `lab.max_tokens` may be meant; \
                  `hone config get` lists them",
             ),
         ] {
@@ -291,14 +291,14 @@ mod tests {
     #[test]
     fn wrong_values_are_corrected_one_after_the_other() {
         let (_folder, path) = folder();
-        let wrong = "daemon.idle_exit_s = 0\ncompletion.max_tokens = 0\nmodel.nam = 1\n";
+        let wrong = "daemon.idle_exit_s = 0\nlab.max_tokens = 0\nmodel.nam = 1\n";
         std::fs::write(&path, wrong).unwrap();
-        let changed = set(&path, "completion.max_tokens", Some(&json!(9))).unwrap();
+        let changed = set(&path, "lab.max_tokens", Some(&json!(9))).unwrap();
         let remaining: Vec<_> = changed.remaining.iter().map(|one| (one.line, &*one.key)).collect();
         assert_eq!(remaining, [(Some(1), "daemon.idle_exit_s"), (Some(3), "model.nam")]);
         let changed = set(&path, "daemon.idle_exit_s", Some(&json!(60))).unwrap();
         let (config, remaining) = (changed.config, changed.remaining);
-        assert_eq!((config.daemon.idle_exit_s, config.completion.max_tokens), (60, 9));
+        assert_eq!((config.daemon.idle_exit_s, config.lab.max_tokens), (60, 9));
         assert_eq!((remaining.len(), remaining[0].line), (1, Some(3)));
         assert_eq!(set(&path, "model.nam", None).unwrap().remaining, vec![]);
         assert!(Config::load(&path).is_ok());

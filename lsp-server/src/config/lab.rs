@@ -1,12 +1,20 @@
 //! The table `[lab]`: settings that only experiments change.
 
+use completion::limits::TOKENS_MAX;
 use completion::prompt::Window;
 use feedback::job::Hyper;
+use feedback::limits::WAITING_EPISODES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The table's name.
 pub const LAB: &str = "lab";
+
+/// The largest norm of a contribution, as installed. Adam changes each of the 43,008 numbers of the
+/// default model by hardly more than its learning rate of 1e-4 in a step, so that the four steps on
+/// 16 labels give 0.083 at most. What more labels give beyond 0.1 is scaled down. A much larger
+/// limit would let one member outweigh all others.
+const TEAM_NORM_MAX: f64 = 0.1;
 
 /// What only experiments change. Nobody needs to set any of it to use Hone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +37,33 @@ pub struct LabConfig {
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
     pub gate_threshold: f64,
+    /// Whether a completion waits for a rest in your typing, at most 0.3 s, if your typing
+    /// so far says that your next key would come before it.
+    pub adaptive_debounce: bool,
+    /// The most tokens that a line of a completion may have. All of its lines have at most
+    /// 128.
+    #[schemars(range(min = 1, max = TOKENS_MAX))]
+    pub max_tokens: usize,
+    /// The most milliseconds that a completion may take.
+    #[schemars(range(min = 1))]
+    pub budget_ms: u64,
+    /// A line whose probability as a whole is less than this is not offered as you type.
+    /// Decoding ends as soon as that is known.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub min_probability: f32,
+    /// Whether an update must prove itself against what served before it. Until then it
+    /// answers a part of the requests. If this is off, an update serves as soon as it has passed
+    /// the holdout check.
+    pub trial: bool,
+    /// The number of labelled episodes that starts an update.
+    #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]
+    pub batch_episodes: usize,
+    /// The largest L2 norm of a contribution to a team. A larger one is scaled down to it.
+    #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0))]
+    pub team_max_norm: f64,
+    /// The δ for which the ε of contributions to a team is computed.
+    #[schemars(range(max = 0.1), extend("exclusiveMinimum" = 0))]
+    pub team_delta: f64,
     /// The hyperparameters of an update.
     pub ppo: Hyper,
 }
@@ -41,6 +76,14 @@ impl Default for LabConfig {
             suffix_chars: 500,
             prompt_tokens: 1_536,
             gate_threshold: 0.0,
+            adaptive_debounce: true,
+            max_tokens: 32,
+            budget_ms: 10_000,
+            min_probability: 0.02,
+            trial: true,
+            batch_episodes: 16,
+            team_max_norm: TEAM_NORM_MAX,
+            team_delta: 1e-5,
             ppo: Hyper::default(),
         }
     }

@@ -27,8 +27,7 @@ pub use schema::{names, node, schema, schema_for_users};
 pub use team::TeamConfig;
 
 use anyhow::{Result, bail};
-use completion::limits::TOKENS_MAX;
-use feedback::limits::{MEMORY_LIMIT_MB_MAX, WAITING_EPISODES_MAX};
+use feedback::limits::MEMORY_LIMIT_MB_MAX;
 use feedback::schema::shortest;
 use patterns::{NoPattern, Patterns};
 use schemars::JsonSchema;
@@ -101,25 +100,11 @@ pub struct CompletionConfig {
     /// Files in which nothing is completed as you type, as patterns of a `.gitignore`,
     /// such as `*.min.js` or `~/notes/`. A completion that you invoke is always answered.
     pub ignore: Vec<String>,
-    /// Whether a completion waits for a rest in your typing, at most 0.3 s, if your typing
-    /// so far says that your next key would come before it.
-    pub adaptive_debounce: bool,
     /// Where a completion may have several lines. Everywhere else it ends with its line.
     pub multiline: Multiline,
     /// The most lines that a completion of several lines may have.
     #[schemars(range(min = 1, max = MAX_LINES))]
     pub max_lines: usize,
-    /// The most tokens that a line of a completion may have. All of its lines have at most
-    /// 128.
-    #[schemars(range(min = 1, max = TOKENS_MAX))]
-    pub max_tokens: usize,
-    /// The most milliseconds that a completion may take.
-    #[schemars(range(min = 1))]
-    pub budget_ms: u64,
-    /// A line whose probability as a whole is less than this is not offered as you type.
-    /// Decoding ends as soon as that is known.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub min_probability: f32,
     /// Characters of other code that the model sees; 0 means none. If it is not set, there
     /// are as many as this machine computes while you rest, and a key waits 0.1 s for them
     /// at most. They are pieces of the documents that you work in and of the files they
@@ -143,12 +128,8 @@ impl Default for CompletionConfig {
             eagerness_for: BTreeMap::new(),
             prose: false,
             ignore: vec![],
-            adaptive_debounce: true,
             multiline: Multiline::default(),
             max_lines: 8,
-            max_tokens: 32,
-            budget_ms: 10_000,
-            min_probability: 0.02,
             context_chars: None,
             next_edit: NextEdit::default(),
             next_edit_for: BTreeMap::new(),
@@ -202,13 +183,6 @@ impl CompletionConfig {
 pub struct LearningConfig {
     /// Whether labels start updates. They are recorded either way.
     pub enabled: bool,
-    /// Whether an update must prove itself against what served before it. Until then it
-    /// answers a part of the requests. If this is off, an update serves as soon as it has passed
-    /// the holdout check.
-    pub trial: bool,
-    /// The number of labelled episodes that starts an update.
-    #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]
-    pub batch_episodes: usize,
     /// Whether to learn while the machine runs on its battery.
     pub on_battery: bool,
     /// The most memory that the learner may hold, in MiB. 0 means half of the machine's.
@@ -218,13 +192,7 @@ pub struct LearningConfig {
 
 impl Default for LearningConfig {
     fn default() -> Self {
-        LearningConfig {
-            enabled: true,
-            trial: true,
-            batch_episodes: 16,
-            on_battery: false,
-            memory_limit_mb: 0,
-        }
+        LearningConfig { enabled: true, on_battery: false, memory_limit_mb: 0 }
     }
 }
 
@@ -368,15 +336,15 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_named_with_file_and_line() {
-        let error = format!("{:#}", load("[learning]\nbatch_episode = 3\n").unwrap_err());
-        assert!(error.contains("config.toml:2: learning.batch_episode: no such"), "{error}");
-        assert!(error.contains("`learning.batch_episodes` may be meant"), "{error}");
+        let error = format!("{:#}", load("[lab]\nbatch_episode = 3\n").unwrap_err());
+        assert!(error.contains("config.toml:2: lab.batch_episode: no such"), "{error}");
+        assert!(error.contains("`lab.batch_episodes` may be meant"), "{error}");
     }
 
     #[test]
     fn a_value_out_of_range_is_refused() {
-        let error = format!("{:#}", load("[completion]\nmax_tokens = 0\n").unwrap_err());
-        assert!(error.contains("completion.max_tokens must be from 1 to 128"), "{error}");
+        let error = format!("{:#}", load("[lab]\nmax_tokens = 0\n").unwrap_err());
+        assert!(error.contains("lab.max_tokens must be from 1 to 128"), "{error}");
         let error = format!("{:#}", load("lab.temperature = 2.5\n").unwrap_err());
         assert!(error.contains("lab.temperature must be from 0 to 2"), "{error}");
         let error = format!("{:#}", load("lab.ppo.epochs = 0\n").unwrap_err());

@@ -24,7 +24,7 @@ pub fn schema_for_users() -> Value {
 const BY_LANGUAGE: [&str; 3] =
     ["completion.eagerness_for.", "completion.languages.", "completion.next_edit_for."];
 
-/// The names of a key such as `completion.max_tokens`: its tables, and the setting.
+/// The names of a key such as `completion.max_lines`: its tables, and the setting.
 pub fn names(key: &str) -> Vec<&str> {
     for table in BY_LANGUAGE {
         if let Some(language) = key.strip_prefix(table) {
@@ -34,7 +34,7 @@ pub fn names(key: &str) -> Vec<&str> {
     key.split('.').collect()
 }
 
-/// The part of a schema that describes a key such as `completion.max_tokens`.
+/// The part of a schema that describes a key such as `completion.max_lines`.
 pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     names(key).into_iter().try_fold(schema, field)
 }
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn a_key_has_its_description_default_and_range() {
         let schema = schema();
-        let tokens = node(&schema, "completion.max_tokens").unwrap();
+        let tokens = node(&schema, "lab.max_tokens").unwrap();
         let described = tokens["description"].as_str().unwrap();
         assert!(described.starts_with("The most tokens that a line"), "{described}");
         assert_eq!(tokens["default"], 32);
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(node(&schema, "lab.ppo.clip_low").unwrap()["default"], 0.2);
         assert_eq!(node(&schema, "model.threads").unwrap()["x-restart"], true);
         assert_eq!(node(&schema, "completion.languages.rust").unwrap()["type"], "boolean");
-        assert_eq!(node(&schema, "completion.max_token"), None);
+        assert_eq!(node(&schema, "lab.max_token"), None);
         let multiline = node(&schema, "completion.multiline").unwrap();
         assert_eq!(multiline["default"], "invoked");
         assert_eq!(multiline["oneOf"][0]["const"], "never");
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(node(&shown, "learning.ppo"), None);
         let tables = |schema: &Value| schema["properties"].as_object().unwrap().len();
         assert_eq!(tables(&shown) + 1, tables(&all));
-        for kept in ["completion.context_chars", "learning.batch_episodes", "gate.enabled"] {
+        for kept in ["completion.context_chars", "learning.on_battery", "gate.enabled"] {
             assert_eq!(node(&shown, kept), node(&all, kept));
         }
     }

@@ -16,10 +16,7 @@ pub struct TeamConfig {
     /// could compute the other's contribution from the sum.
     #[schemars(range(min = 2, max = 100_000))]
     pub minimum_members: usize,
-    /// The largest L2 norm of a contribution. A larger one is scaled down to it.
-    #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0))]
-    pub max_norm: f64,
-    /// Noise for differential privacy, as a multiple of `team.max_norm`: the sum of a round has
+    /// Noise for differential privacy, as a multiple of `lab.team_max_norm`: the sum of a round has
     /// Gaussian noise of this standard deviation at least. Each member adds a share of it before
     /// anything is sent. 0 adds none.
     #[schemars(range(min = 0.0, max = 1_000.0))]
@@ -27,16 +24,7 @@ pub struct TeamConfig {
     /// With noise, nothing is contributed once this ε would be passed.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon_limit: f64,
-    /// The δ for which ε is computed.
-    #[schemars(range(max = 0.1), extend("exclusiveMinimum" = 0))]
-    pub delta: f64,
 }
-
-/// The largest norm of a contribution, as installed. Adam changes each of the 43,008 numbers of the
-/// default model by hardly more than its learning rate of 1e-4 in a step, so that the four steps on
-/// 16 labels give 0.083 at most. What more labels give beyond 0.1 is scaled down. A much larger
-/// limit would let one member outweigh all others.
-const TEAM_NORM_MAX: f64 = 0.1;
 
 impl Default for TeamConfig {
     fn default() -> Self {
@@ -44,10 +32,8 @@ impl Default for TeamConfig {
             address: None,
             certificate: None,
             minimum_members: 3,
-            max_norm: TEAM_NORM_MAX,
             noise: 0.0,
             epsilon_limit: 8.0,
-            delta: 1e-5,
         }
     }
 }

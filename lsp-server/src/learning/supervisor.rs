@@ -143,7 +143,7 @@ impl Supervisor {
     /// Learns from the waiting labels, if there are any. Answers how long to wait after a failure.
     async fn learn(&mut self, trigger: Trigger) -> Option<Duration> {
         let recorder = self.services.recorder.clone();
-        let most = MAX_JOB_EPISODES.max(self.services.settings.current().learning.batch_episodes);
+        let most = MAX_JOB_EPISODES.max(self.services.settings.current().lab.batch_episodes);
         // The state changes first. So at every moment a reader sees that labels wait or that an
         // update runs.
         self.status.send_modify(|status| status.state = LearnerState::Training);
@@ -326,9 +326,9 @@ async fn resources() -> Option<Resources> {
 
 /// Whether enough labels wait for an update, and something can be learned.
 fn is_due(services: &Services) -> bool {
-    let learning = &services.settings.current().learning;
-    learning.enabled
-        && services.recorder.labels_waiting() >= learning.batch_episodes
+    let config = services.settings.current();
+    config.learning.enabled
+        && services.recorder.labels_waiting() >= config.lab.batch_episodes
         && services.adapters.learning_refusal().is_none()
 }
 

@@ -64,7 +64,7 @@ pub async fn try_candidate(
             candidate.entry.verdict = Some(Verdict { end, reason: reason.clone(), offers: 0 });
             change.commit(move |registry| registry.refuse(&candidate)).await?;
         }
-        None if services.settings.current().learning.trial => {
+        None if services.settings.current().lab.trial => {
             change.start_trial(candidate).await?;
         }
         None => {

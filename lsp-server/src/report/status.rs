@@ -2,7 +2,7 @@
 //! in editors.
 
 use crate::adapters::registry::{IMPORTED, Registry};
-use crate::config::LearningConfig;
+use crate::config::Config;
 use crate::paths::PathsView;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
@@ -187,16 +187,16 @@ pub struct LearnerView {
 impl LearnerView {
     pub fn of(
         learner: LearnerStatus,
-        learning: &LearningConfig,
+        config: &Config,
         architecture: &str,
         registry: &Registry,
         waiting: usize,
         last_error: Option<String>,
     ) -> LearnerView {
-        let batch = learning.batch_episodes;
+        let batch = config.lab.batch_episodes;
         let refusal = models::architecture::learning_refusal(architecture);
         let refusal = refusal.or_else(|| registry.learning_refusal());
-        let is_on = learning.enabled && refusal.is_none();
+        let is_on = config.learning.enabled && refusal.is_none();
         let state = match learner.state {
             LearnerState::Idle | LearnerState::Backoff if !is_on => LearnerState::Off,
             LearnerState::Idle if waiting >= batch => LearnerState::Waiting,

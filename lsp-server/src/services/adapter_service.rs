@@ -85,7 +85,7 @@ impl AdapterService {
     }
 
     /// Chooses the adapter that answers a request. If a trial runs, the adapter is drawn, and the
-    /// draw is recorded. `trials` is the setting `learning.trial`.
+    /// draw is recorded. `trials` is the setting `lab.trial`.
     pub fn draw_arm(&self, draw: f64, trials: bool) -> (AdapterVersion, Option<ArmRecord>) {
         let serving = self.serving.load();
         match serving.trial().filter(|_| trials) {

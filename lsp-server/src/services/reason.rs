@@ -168,13 +168,13 @@ impl Reason {
             }
             Reason::NextEditsOff => "hone config set completion.next_edit subtle".into(),
             Reason::NextEditsByKey => "hone config set completion.next_edit on".into(),
-            Reason::TooUnlikely { .. } => "hone config set completion.min_probability 0".into(),
+            Reason::TooUnlikely { .. } => "hone config set lab.min_probability 0".into(),
             Reason::CutOff { max_tokens } if *max_tokens < TOKENS_MAX => {
                 let more = (2 * max_tokens).min(TOKENS_MAX);
-                format!("hone config set completion.max_tokens {more}")
+                format!("hone config set lab.max_tokens {more}")
             }
             Reason::TooSlow { budget_ms } => {
-                format!("hone config set completion.budget_ms {}", 2 * budget_ms)
+                format!("hone config set lab.budget_ms {}", 2 * budget_ms)
             }
             Reason::InAnotherFile { .. } => "open that file, and ask for the next edit".into(),
             Reason::OutOfStep => "open the file again".into(),

@@ -87,7 +87,7 @@ impl Session {
         let window = config.lab.window();
         let prompt = state.prompts.ahead(&place.uri, &place.text, place.cursor, window)?;
         let draw = place.draws(asked).random();
-        let (adapter, _) = self.services.adapters.draw_arm(draw, config.learning.trial);
+        let (adapter, _) = self.services.adapters.draw_arm(draw, config.lab.trial);
         let (trigger, completion) = (Trigger::Automatic, &config.completion);
         let rule = stop_rule(&place.text, place.cursor, &place.language, trigger, completion);
         Some(place.request(prompt, adapter, rule, trigger, config))

@@ -255,7 +255,7 @@ impl Session {
             Err(EngineError::Aborted) if was_loaded => Err(SessionError::Superseded),
             Err(EngineError::Aborted) => Err(SessionError::Loading),
             Err(EngineError::OverBudget) => {
-                let budget_ms = self.services.settings.current().completion.budget_ms;
+                let budget_ms = self.services.settings.current().lab.budget_ms;
                 Ok(Completed::nothing(Reason::TooSlow { budget_ms }))
             }
             Err(error) => Err(SessionError::Engine(error)),

@@ -205,12 +205,12 @@ impl CursorContext {
             prompt,
             adapter,
             sampling: self.sampling(config.lab.temperature),
-            max_tokens: config.completion.max_tokens,
+            max_tokens: config.lab.max_tokens,
             stop_rule,
-            budget: Duration::from_millis(config.completion.budget_ms),
+            budget: Duration::from_millis(config.lab.budget_ms),
             // Whoever invokes it wants to see how the text goes on, however likely that is.
             min_probability: match trigger {
-                Trigger::Automatic => config.completion.min_probability,
+                Trigger::Automatic => config.lab.min_probability,
                 Trigger::Invoked => 0.0,
             },
             alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
@@ -337,7 +337,7 @@ impl Session {
     ) -> Result<Choice, Completed> {
         let state = &mut *self.state.lock();
         let mut draws = place.context.draws(state.asked);
-        let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.learning.trial);
+        let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.lab.trial);
         let draw = draws.random();
         if trigger == Trigger::Automatic
             && let Some(reason) = self.still_suppressed(state, &place.context, adapter, draw)
@@ -372,7 +372,7 @@ impl Session {
         draw: f64,
     ) -> bool {
         let settings = self.services.settings.current();
-        let is_likely = rest.probability() >= settings.completion.min_probability;
+        let is_likely = rest.probability() >= settings.lab.min_probability;
         let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
         let gate = ask_gate(&self.services, &context.language, seen);
         is_likely && draw < f64::from(gate.propensity)
@@ -392,7 +392,7 @@ impl Session {
         let stand = CursorKind::behind(&context.around.line_before);
         let wait = state.debounce.wait(stand, context.rejects_here);
         let wait = completion.eagerness_in(&context.language).wait(wait);
-        let waits = completion.adaptive_debounce
+        let waits = config.lab.adaptive_debounce
             && trigger == Trigger::Automatic
             && !state.is_at_rest(&context);
         let not_open = || SessionError::NotOpen { uri: context.uri.clone() };

@@ -160,12 +160,8 @@ impl<'a> ResponseBuilder<'a> {
                 Reason::TooUnlikely { min_probability: self.asked.request.min_probability }
             }
             (StopReason::HealingFailed, _) => Reason::CannotContinue,
-            (StopReason::Budget, None) => {
-                Reason::TooSlow { budget_ms: config.completion.budget_ms }
-            }
-            (StopReason::MaxTokens, None) => {
-                Reason::CutOff { max_tokens: config.completion.max_tokens }
-            }
+            (StopReason::Budget, None) => Reason::TooSlow { budget_ms: config.lab.budget_ms },
+            (StopReason::MaxTokens, None) => Reason::CutOff { max_tokens: config.lab.max_tokens },
             (_, Some(Defect::WhitespaceOnly)) => Reason::OnlyBlanks,
             (_, Some(_)) => Reason::RepeatsText,
             (_, None) => Reason::NothingToAdd,

@@ -43,7 +43,7 @@ impl TestDaemon {
         let mut config = Config::default();
         config.gate.enabled = false;
         // The intended wait before a completion is no cost of the server.
-        config.completion.adaptive_debounce = false;
+        config.lab.adaptive_debounce = false;
         config.learning.enabled = false;
         set(&mut config);
         let log = Arc::new(SledLog::open(&home.event_log()).unwrap());

@@ -49,7 +49,7 @@ fn text(document: usize) -> String {
 }
 
 fn cold(served: &Served, count: usize) -> Result<Value> {
-    served.hone(&["config", "set", "completion.max_tokens", "1"])?;
+    served.hone(&["config", "set", "lab.max_tokens", "1"])?;
     let mut wall = vec![];
     let mut ask = |document: usize| -> Result<()> {
         let uri = format!("file:///cold{document}.rs");
@@ -80,7 +80,7 @@ fn cold(served: &Served, count: usize) -> Result<Value> {
 
 /// Types `keys` keys behind a warm prompt. Every key goes to the model.
 fn warm(served: &Served, tokens: usize, keys: usize) -> Result<Value> {
-    served.hone(&["config", "set", "completion.max_tokens", &tokens.to_string()])?;
+    served.hone(&["config", "set", "lab.max_tokens", &tokens.to_string()])?;
     let uri = format!("file:///warm{tokens}.rs");
     served.client.open(&uri, "rust", "")?;
     let above: String = text(100 + tokens).chars().take(WARM_CHARS).collect();

@@ -86,7 +86,7 @@ pub fn measure(bench: &Bench, shape: &str) -> Result<Value> {
     let (recorder, jobs) = (folder.path().join("learner"), folder.path().join("jobs"));
     write_recorder(&recorder, &bench.bin.join("hone-learner"), &jobs)?;
     let environment = [("HONE_LEARNER", recorder.into())];
-    let settings = format!("learning.batch_episodes = {}\n", 4 * LABELS);
+    let settings = format!("lab.batch_episodes = {}\n", 4 * LABELS);
     let served = Served::start(bench, &bench.lines_model(shape), &settings, &environment)?;
     let mut typist = Typist { served: &served, lines: lines(), turns: 0 };
     typist.label(LABELS)?;
@@ -182,7 +182,7 @@ fn run_job(bench: &Bench, folder: &Path, job: &Value, on_gpu: bool, times: usize
 
 /// Requests while updates run, beside requests while learning is paused.
 pub fn beside(bench: &Bench, shape: &str) -> Result<Value> {
-    let settings = format!("learning.batch_episodes = {LABELS}\n");
+    let settings = format!("lab.batch_episodes = {LABELS}\n");
     let served = Served::start(bench, &bench.lines_model(shape), &settings, &[])?;
     served.hone(&["pause", "learning"])?;
     let mut typist = Typist { served: &served, lines: lines(), turns: 0 };

@@ -52,9 +52,9 @@ impl Served {
         let home = tempfile::tempdir_in(&bench.work)?;
         // Everything is answered and offered, however unlikely it is, and at once.
         let settings = format!(
-            "gate.enabled = false\ncompletion.min_probability = 0.0\n\
-             completion.adaptive_debounce = false\ncompletion.budget_ms = 60000\n\
-             learning.on_battery = true\nlearning.trial = false\n{settings}"
+            "gate.enabled = false\nlab.min_probability = 0.0\n\
+             lab.adaptive_debounce = false\nlab.budget_ms = 60000\n\
+             learning.on_battery = true\nlab.trial = false\n{settings}"
         );
         std::fs::write(home.path().join("config.toml"), settings)?;
         let environment: Vec<(OsString, OsString)> =

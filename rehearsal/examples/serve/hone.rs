@@ -31,8 +31,7 @@ impl Hone {
         std::os::unix::fs::symlink(std::path::absolute(models)?, home.path().join("models"))?;
         // The next key follows each answer, so the pause in typing means nothing. The setting has
         // the name that every version reads.
-        let mut config =
-            "learning.enabled = false\ncompletion.adaptive_debounce = false\n".to_owned();
+        let mut config = "learning.enabled = false\nlab.adaptive_debounce = false\n".to_owned();
         for line in settings {
             config += line;
             config.push('\n');

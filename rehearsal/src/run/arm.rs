@@ -57,11 +57,11 @@ impl ArmKind {
             ArmKind::Gate | ArmKind::PpoGate | ArmKind::PpoDemoGate | ArmKind::Everything
         );
         let mut settings = vec![
-            ("completion.budget_ms", limits::COMPLETION_BUDGET_MS.into()),
+            ("lab.budget_ms", limits::COMPLETION_BUDGET_MS.into()),
             ("gate.enabled", gates.into()),
             ("learning.enabled", self.learns().into()),
             ("learning.on_battery", true.into()),
-            ("learning.trial", (self == ArmKind::Everything).into()),
+            ("lab.trial", (self == ArmKind::Everything).into()),
         ];
         let (policy, demonstration) = match self {
             ArmKind::Ppo | ArmKind::PpoGate => (1.0, 0.0),
@@ -136,7 +136,7 @@ fn setting(text: &str) -> Result<(String, Value), String> {
         .split_once('=')
         .filter(|(key, _)| key.contains('.') && key.split('.').all(|part| !part.is_empty()))
         .ok_or_else(|| {
-            format!("`{text}` is not SETTING=VALUE, such as learning.batch_episodes=8")
+            format!("`{text}` is not SETTING=VALUE, such as completion.multiline=never")
         })?;
     // A text that is not a TOML value is a string without its quotes.
     let value = value.parse::<Value>().unwrap_or_else(|_| Value::from(value));

@@ -161,7 +161,7 @@ fn from_str(text: &str) -> Value {
 
 #[test]
 fn learning_pauses_and_goes_on() {
-    let home = Home::with(Model::Smol, &format!("{QUICK}learning.batch_episodes = 1\n"));
+    let home = Home::with(Model::Smol, &format!("{QUICK}lab.batch_episodes = 1\n"));
     let editor = home.editor();
     home.output(&["pause"]);
     accept_one(&editor, "a.rs");

@@ -164,10 +164,10 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
     let home = home();
     let file = home.path().join("config.toml");
     for (text, parts) in [
-        ("[completion]\nbudget_sm = 5\n", &[":2: completion.budget_sm", "budget_ms"][..]),
+        ("[lab]\nbudget_sm = 5\n", &[":2: lab.budget_sm", "budget_ms"][..]),
         ("[lab.ppo]\nlearning_rte = 0.1\n", &["learning_rte"]),
-        ("[completion]\nmax_tokens = 0\n", &["completion.max_tokens", "from 1 to"]),
-        ("[completion]\nmax_tokens = \"many\"\n", &["max_tokens"]),
+        ("[lab]\nmax_tokens = 0\n", &["lab.max_tokens", "from 1 to"]),
+        ("[lab]\nmax_tokens = \"many\"\n", &["max_tokens"]),
         ("model.name = \"gpt-9\"\n", &["model.name", "gpt-9", "qwen2.5-coder-0.5b"]),
         ("[completion\n", &[":1: "]),
     ] {

@@ -19,7 +19,7 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
         "adapter use" | "adapter show" => owned(&["1"]),
         "adapter export" | "adapter import" | "model add" => vec![new],
         "config get" => vec![],
-        "config set" => owned(&["completion.max_tokens", "9"]),
+        "config set" => owned(&["lab.max_tokens", "9"]),
         "forget" => owned(&["--all", "--yes"]),
         "lab gate" => vec!["--replay".into(), folder.display().to_string()],
         "lab texts" => vec!["--model".into(), new.clone(), new],
@@ -153,7 +153,7 @@ fn commands_that_repair_work_whatever_the_settings_are() {
     for (wrong, place) in [
         ("daemon.idle_exit_s = 0\n", "config.toml:1: daemon.idle_exit_s must be at least 1"),
         ("\nmodel.name = \"gpt-9\"\n", "config.toml:2: model.name: unknown model"),
-        ("[completion]\nmax_tokens = \"many\"\n", "config.toml:2: completion.max_tokens must be"),
+        ("[lab]\nmax_tokens = \"many\"\n", "config.toml:2: lab.max_tokens must be"),
         ("[completion\n", "config.toml:1: this line cannot be read"),
         ("colour = 3\n", "config.toml:1: colour: no such setting"),
     ] {
@@ -166,7 +166,7 @@ fn commands_that_repair_work_whatever_the_settings_are() {
         for args in [
             &["status"][..],
             &["config", "get"],
-            &["config", "get", "completion.max_tokens"],
+            &["config", "get", "lab.max_tokens"],
             &["model", "list"],
             &["forget", "--all", "--yes"],
         ] {
@@ -182,9 +182,9 @@ fn commands_that_repair_work_whatever_the_settings_are() {
             assert!(!text.contains(words), "{wrong}: {text}");
         }
     }
-    home.configure("daemon.idle_exit_s = 0\ncompletion.max_tokens = 0\n");
-    let error = home.error(&["config", "set", "completion.max_tokens", "8"]);
-    assert!(error.starts_with("completion.max_tokens is written, but"), "{error}");
+    home.configure("daemon.idle_exit_s = 0\nlab.max_tokens = 0\n");
+    let error = home.error(&["config", "set", "lab.max_tokens", "8"]);
+    assert!(error.starts_with("lab.max_tokens is written, but"), "{error}");
     assert!(error.contains("config.toml:1: daemon.idle_exit_s"), "{error}");
     let said = home.output(&["config", "set", "daemon.idle_exit_s", "60"]);
     assert_eq!(said, "daemon.idle_exit_s = 60\n");
@@ -232,7 +232,7 @@ fn a_read_only_home_is_named_with_what_helps() {
     let told: Vec<_> = [
         &["lsp"][..],
         &["status"],
-        &["config", "set", "completion.max_tokens", "9"],
+        &["config", "set", "lab.max_tokens", "9"],
         &["forget", "--all", "--yes"],
     ]
     .map(|args| {
@@ -313,7 +313,7 @@ fn the_doctor_tells_what_is_here_and_names_nothing_private() {
 fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let user = tempfile::tempdir().unwrap();
     let home = Home::empty();
-    home.configure("completion.max_tokens = 0\nprivacy.ignore = [\"~/clients/acme[\"]\n");
+    home.configure("lab.max_tokens = 0\nprivacy.ignore = [\"~/clients/acme[\"]\n");
     let (is_well, json) = doctor(&home, user.path(), &["--json"]);
     let report: Value = serde_json::from_str(&json).unwrap();
     assert!(!is_well && report["ok"] == false, "{report}");

@@ -45,8 +45,8 @@ struct Fixture {
 impl Fixture {
     /// A home in which two labels start an update.
     fn new(seed: u64) -> Fixture {
-        let config = format!("{QUICK}learning.batch_episodes = 2\ncompletion.max_tokens = 4\n");
-        let config = config.replacen("completion.max_tokens = 8\n", "", 1);
+        let config = format!("{QUICK}lab.batch_episodes = 2\nlab.max_tokens = 4\n");
+        let config = config.replacen("lab.max_tokens = 8\n", "", 1);
         let mut home = Home::with(Model::Smol, &config);
         let script = home.path().join("learner.sh");
         install(&script, &Quick::of(&home).learner());

@@ -8,7 +8,7 @@ use tests::{Home, Model, PATIENT, QUICK, eventually};
 
 /// A home that has learned an adapter of random numbers of this size.
 fn learned(noise: f32) -> Home {
-    let mut home = Home::with(Model::Smol, &format!("{QUICK}learning.trial = true\n"));
+    let mut home = Home::with(Model::Smol, &format!("{QUICK}lab.trial = true\n"));
     let script = home.path().join("learner.sh");
     install(&script, &Quick::noisy(&home, noise).learner());
     home.set_env("HONE_LEARNER", &script);

@@ -86,7 +86,7 @@ fn where_the_adapter_cannot_be_loaded_again_the_model_completes_alone() {
 #[test]
 fn a_key_that_does_not_wait_for_the_model_is_told_that_it_is_being_loaded() {
     let home = Home::with(Model::Smol, &format!("{QUICK}model.idle_unload_s = 1\n"));
-    home.output(&["config", "set", "completion.budget_ms", "1"]);
+    home.output(&["config", "set", "lab.budget_ms", "1"]);
     let editor = home.editor();
     // Opening another file would load the model before a key is pressed.
     let week = Buffer::open(&editor, "a.rs", WEEK);

@@ -114,7 +114,7 @@ fn kept(home: &Home) -> String {
 
 #[test]
 fn no_planted_secret_is_stored_in_any_form() {
-    let home = Home::with(Model::Smol, &format!("{PATIENT}completion.max_tokens = 16\n"));
+    let home = Home::with(Model::Smol, &format!("{PATIENT}lab.max_tokens = 16\n"));
     let editor = home.editor();
     let corpus = corpus();
     assert!(corpus.len() >= 40);

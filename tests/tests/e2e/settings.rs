@@ -28,16 +28,13 @@ fn a_changed_setting_reaches_the_running_daemon() {
     let editor = home.editor();
     assert_eq!(Buffer::open(&editor, "a.rs", WEEK).complete().map(|_| ()), Some(()));
     assert_eq!(home.completions()[0].tokens.len(), 8);
-    let said = home.output(&["config", "set", "completion.max_tokens", "3"]);
-    assert_eq!(said, "completion.max_tokens = 3 from now on\n");
+    let said = home.output(&["config", "set", "lab.max_tokens", "3"]);
+    assert_eq!(said, "lab.max_tokens = 3 from now on\n");
     Buffer::open(&editor, "b.rs", WEEK).complete();
     assert_eq!(home.completions()[1].tokens.len(), 3);
-    assert_eq!(
-        home.output(&["config", "get", "completion.max_tokens"]),
-        "completion.max_tokens = 3\n"
-    );
+    assert_eq!(home.output(&["config", "get", "lab.max_tokens"]), "lab.max_tokens = 3\n");
 
-    home.output(&["config", "set", "completion.max_tokens"]);
+    home.output(&["config", "set", "lab.max_tokens"]);
     let all = json(&home.output(&["config", "get", "--json"]));
     assert_eq!(all["completion"]["max_tokens"], 32, "the setting has its default again");
     assert_eq!(all["completion"]["budget_ms"], 120_000, "other settings stay");

@@ -8,7 +8,7 @@ use tests::{Home, Model, NOISE, QUICK, eventually, learn};
 
 #[test]
 fn an_update_answers_a_part_of_the_requests_until_it_has_proved_itself() {
-    let home = Home::with(Model::Smol, &format!("{QUICK}learning.trial = true\n"));
+    let home = Home::with(Model::Smol, &format!("{QUICK}lab.trial = true\n"));
     let editor = home.editor();
     let mut week = Buffer::open(&editor, "week.rs", WEEK);
     let item = week.offer();

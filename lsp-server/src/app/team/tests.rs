@@ -1,5 +1,5 @@
 use super::*;
-use crate::config::Config;
+use crate::config::{Config, TeamConfig};
 use crate::paths::Paths;
 use crate::testing::{self, fixtures};
 use engine::scripted::ScriptedEngine;
@@ -99,14 +99,16 @@ fn a_version_may_be_as_large_as_its_noise_and_no_larger() {
     const NUMBERS: usize = 43_008;
     let mut random = rand::rng();
     for noise in [0.0, 2.0] {
-        let team = TeamConfig { noise, minimum_members: 3, max_norm: 0.1, ..TeamConfig::default() };
-        let share = noise * team.max_norm / 3f64.sqrt();
+        let mut config = Config::default();
+        (config.team.noise, config.team.minimum_members) = (noise, 3);
+        let max_norm = config.lab.team_max_norm;
+        let share = noise * max_norm / 3f64.sqrt();
         let mut noise_of_member = || share * normal(|| random.random());
         let mut mean = || (0..3).map(|_| noise_of_member()).sum::<f64>() / 3.0;
         let squares: f64 = (0..NUMBERS).map(|_| mean().powi(2)).sum();
-        let learned = squares.sqrt() + team.max_norm;
-        assert!(learned <= norm_limit(&team, 1, NUMBERS), "{noise}");
-        assert!(1.1 * learned > norm_limit(&team, 1, NUMBERS), "{noise}: the limit is close");
+        let learned = squares.sqrt() + max_norm;
+        assert!(learned <= norm_limit(&config, 1, NUMBERS), "{noise}");
+        assert!(1.1 * learned > norm_limit(&config, 1, NUMBERS), "{noise}: the limit is close");
     }
 }
 

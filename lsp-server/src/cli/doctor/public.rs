@@ -176,8 +176,8 @@ mod tests {
         let public = public();
         for (text, shown) in [
             (
-                "/home/alice/.local/share/hone/config.toml:2: completion.max_tokens must be 3",
-                "~/.local/share/hone/config.toml:2: completion.max_tokens must be 3",
+                "/home/alice/.local/share/hone/config.toml:2: lab.max_tokens must be 3",
+                "~/.local/share/hone/config.toml:2: lab.max_tokens must be 3",
             ),
             ("`/home/alice/bin/hone` is it", "`~/bin/hone` is it"),
             ("/home/alice/clients/acme corp/a.py: No such file", "<path>: No such file"),

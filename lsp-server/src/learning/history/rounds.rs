@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The texts that a round learns from.
 pub const TEXTS_OF_ROUND: usize = 16;
-/// The L2 norm of what a round may change, as `team.max_norm` is installed.
+/// The L2 norm of what a round may change, as `lab.team_max_norm` is installed.
 const MAX_NORM: f64 = 0.1;
 /// The share of a round that the prompts take.
 const PROMPTS_SHARE: f64 = 0.5;
