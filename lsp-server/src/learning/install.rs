@@ -87,7 +87,7 @@ async fn promote(services: &Services, candidate: Candidate, batch: &Batch) -> Re
     };
     let tried = trial_runner::try_candidate(services, candidate, still_wanted).await?;
     let outcome = match tried.refusal {
-        None if services.settings.current().learning.trial => "is on trial",
+        None if services.settings.current().lab.trial => "is on trial",
         None => "serves",
         Some(reason) => {
             tracing::warn!("adapter v{} is not tried: {reason}", tried.version);

@@ -443,6 +443,7 @@ mod tests {
                 let left = left_without(&[&known, &other], of_folder.clone());
                 assert_eq!(left, [other.as_str()], "{case}");
                 let list = crate::privacy::access::Access::new(
+                    std::sync::Arc::default(),
                     root.join("forgotten"),
                     crate::config::patterns::Patterns::none(),
                 );
