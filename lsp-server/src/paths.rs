@@ -1,11 +1,13 @@
 //! The paths of Hone's files. All of them lie in one folder, which `HONE_HOME` can move.
 
-use crate::platform::{connection, files};
+use crate::platform::connection;
 use anyhow::{Context, Result, anyhow};
 use directories::ProjectDirs;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
+
+mod home_folder;
 
 #[derive(Debug, Clone)]
 pub struct Paths {
@@ -117,13 +119,12 @@ impl Paths {
         self.root.join("run")
     }
 
-    /// Makes every folder, and lets only its owner read it.
+    /// Makes every folder that is missing, so that only its owner can read it.
+    ///
+    /// # Errors
+    /// A folder cannot be made or used, or others can read it. The error says what to do.
     pub fn create(&self) -> Result<()> {
-        private_folder(&self.root)?;
-        for folder in ["data", "adapters", "models", "prompts", "run", "logs"] {
-            private_folder(&self.root.join(folder))?;
-        }
-        Ok(())
+        home_folder::create(&self.root)
     }
 }
 
@@ -143,40 +144,6 @@ pub fn cannot_open(path: &Path, error: &std::io::Error) -> anyhow::Error {
         _ => "move it elsewhere, and Hone makes it anew",
     };
     anyhow!("{}: cannot be opened: {error}; {fix}", path.display())
-}
-
-/// Makes a folder that only this user can read. It refuses a folder, or a link to a folder, that
-/// belongs to another user, because the owner of a folder decides what lies in it.
-fn private_folder(path: &Path) -> Result<()> {
-    files::make_private_folder(path).map_err(|error| cannot_make(path, &error))?;
-    anyhow::ensure!(
-        files::is_own(path).map_err(|error| cannot_make(path, &error))?,
-        "{}: belongs to another user; set HONE_HOME to a folder of your own",
-        path.display()
-    );
-    files::close_to_others(path).with_context(|| {
-        format!("{}: others can read it, and that cannot be changed", path.display())
-    })?;
-    files::check_writable(path).map_err(|reason| {
-        anyhow!("{}: cannot be written: {reason}; {MAKE_WRITABLE}", path.display())
-    })
-}
-
-/// Why a folder cannot be made, and what to do about it.
-fn cannot_make(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    let mut above = path.ancestors().skip(1);
-    let there = above.find(|folder| std::fs::symlink_metadata(folder).is_ok());
-    let fix = match (error.kind(), there) {
-        (ErrorKind::AlreadyExists | ErrorKind::NotADirectory, _) => {
-            "a file is in its way: move that elsewhere, or set HONE_HOME to another folder".into()
-        }
-        (_, Some(there)) => format!(
-            "make {} writable for yourself, or set HONE_HOME to another folder",
-            there.display()
-        ),
-        (_, None) => "set HONE_HOME to another folder".to_owned(),
-    };
-    anyhow!("{}: cannot make this folder: {error}; {fix}", path.display())
 }
 
 /// The path without its root, and without its drive or server where there are such.
@@ -208,16 +175,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_in_the_way_of_a_folder_is_told_with_the_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().join("home");
-        std::fs::write(&home, "").unwrap();
-        let error = Paths::at(home.clone()).create().unwrap_err().to_string();
-        assert!(error.starts_with(&home.display().to_string()), "{error}");
-        assert!(error.contains("a file is in its way"), "{error}");
-    }
-
-    #[test]
     fn a_file_that_cannot_be_opened_is_told_with_what_helps() {
         for (kind, fix) in [
             (ErrorKind::PermissionDenied, "`sudo hone`"),
@@ -229,29 +186,5 @@ mod tests {
             assert!(error.starts_with("/h/run/daemon.lock: cannot be opened: "), "{error}");
             assert!(error.contains(fix), "{error}");
         }
-    }
-
-    /// The mode of a folder was set at every start. On a file system that is read-only this fails,
-    /// also where the mode is right.
-    #[cfg(unix)]
-    #[test]
-    fn a_folder_that_is_private_already_is_left_as_it_is() {
-        use std::os::unix::fs::{MetadataExt, PermissionsExt};
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("home");
-        let mode = |mode| std::fs::Permissions::from_mode(mode);
-        private_folder(&path).unwrap();
-        for (before, after) in [(0o700, 0o700), (0o755, 0o700), (0o500, 0o500)] {
-            std::fs::set_permissions(&path, mode(before)).unwrap();
-            // Root may write everywhere; anybody else is told that this folder is read-only.
-            let made = private_folder(&path);
-            assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, after);
-            if let Err(error) = made {
-                assert_eq!(before, 0o500, "{error}");
-                assert!(error.to_string().contains("cannot be written"), "{error}");
-                assert!(error.to_string().ends_with(MAKE_WRITABLE), "{error}");
-            }
-        }
-        std::fs::set_permissions(&path, mode(0o700)).unwrap();
     }
 }

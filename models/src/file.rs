@@ -85,6 +85,10 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = beside(path, &format!(".{}-{write}.tmp", std::process::id()));
     let created = faults::check(path).and_then(|()| File::create(&temporary));
     let written = created.and_then(|mut file| {
+        // Whoever may read the old file may read the new one, and nobody else.
+        if let Ok(old) = fs::metadata(path) {
+            file.set_permissions(old.permissions())?;
+        }
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -205,6 +209,21 @@ mod tests {
         for other in [folder.path(), Path::new("/dev/zero"), Path::new("/proc/self/maps"), &socket]
         {
             assert!(read_plain(other, 5).is_err(), "{}", other.display());
+        }
+    }
+
+    /// A file of mode 0600 got the mode of the process's files when a setting was changed in it.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_replaced_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        write_atomic(&path, b"a").unwrap();
+        for mode in [0o600, 0o640, 0o644] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            write_atomic(&path, b"b").unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
         }
     }
 

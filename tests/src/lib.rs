@@ -116,7 +116,11 @@ impl Home {
     }
 
     fn below(folder: &Path) -> Home {
-        let folder = tempfile::Builder::new().prefix("hone").tempdir_in(folder);
+        // Some tests put files of their own into the home before Hone uses it, which refuses such a
+        // folder if others can read it.
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let folder =
+            tempfile::Builder::new().prefix("hone").permissions(private).tempdir_in(folder);
         Home { folder: folder.expect("a temp folder"), environment: vec![] }
     }
 

@@ -292,7 +292,9 @@ mod tests {
         let home = Paths::at(folder.path().into());
         let error = join(&home, "hone.example.org:9092", None).await.unwrap_err().to_string();
         assert!(error.contains("--certificate"), "{error}");
-        let file = folder.path().join("ca.pem");
+        // What lies in a home is Hone's own.
+        let elsewhere = tempfile::tempdir().unwrap();
+        let file = elsewhere.path().join("ca.pem");
         std::fs::write(&file, "nothing of it").unwrap();
         let error = join(&home, "hone.example.org:9092", Some(file.clone())).await.unwrap_err();
         assert!(error.to_string().contains("ca.pem: holds no certificate"), "{error:#}");

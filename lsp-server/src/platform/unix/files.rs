@@ -10,6 +10,10 @@ use std::path::Path;
 /// The access of others than the owner, in a file's mode.
 const OTHERS: u32 = 0o077;
 
+/// What lets everybody make files in a folder, and keeps them from removing those of others.
+const EVERYBODY_WRITES: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+
 /// Whether a path begins with the letter of a drive or the name of a server, and `\\` parts it.
 pub const HAS_DRIVES: bool = false;
 
@@ -37,12 +41,19 @@ pub fn is_own(path: &Path) -> io::Result<bool> {
     Ok(path.symlink_metadata()?.uid() == user() && path.metadata()?.uid() == user())
 }
 
-/// Keeps others out of a folder. A folder that keeps them out already is not changed.
+/// Returns true if only this user can reach what lies in the folder.
+pub fn keeps_others_out(folder: &Path) -> io::Result<bool> {
+    Ok(folder.metadata()?.mode() & OTHERS == 0)
+}
+
+/// Returns true if the folder is one for everybody, such as the system's for temporary files.
+pub fn is_shared(folder: &Path) -> io::Result<bool> {
+    Ok(folder.metadata()?.mode() & (EVERYBODY_WRITES | STICKY) != 0)
+}
+
+/// Keeps others out of a folder.
 pub fn close_to_others(folder: &Path) -> io::Result<()> {
-    match folder.metadata()?.mode() & OTHERS {
-        0 => Ok(()),
-        _ => std::fs::set_permissions(folder, Permissions::from_mode(0o700)),
-    }
+    std::fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
 /// # Errors
@@ -67,8 +78,20 @@ pub fn free_room(folder: &Path) -> Option<u64> {
     Some(system.f_bavail * system.f_frsize)
 }
 
+/// What tells a file from every other that exists.
+pub type FileId = (u64, u64);
+
+/// Returns the identity of what lies at the path. A link is not followed.
+pub fn identity(path: &Path) -> Option<FileId> {
+    path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Returns the identity of an open file.
+pub fn identity_of(file: &File) -> Option<FileId> {
+    file.metadata().ok().map(|file| (file.dev(), file.ino()))
+}
+
 /// Whether both paths are names of the same file.
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| path.symlink_metadata().ok().map(|file| (file.dev(), file.ino()));
     identity(one).is_some() && identity(one) == identity(other)
 }

@@ -56,12 +56,19 @@ pub fn is_own(path: &Path) -> io::Result<bool> {
     Ok(owner == own_user()? || owner == ADMINISTRATORS)
 }
 
-/// Keeps others out of a folder. A folder that keeps them out already is not changed.
+/// Returns true if only this user can reach what lies in the folder.
+pub fn keeps_others_out(folder: &Path) -> io::Result<bool> {
+    Ok(is_private(folder)?.0)
+}
+
+/// Returns true if the folder is one for everybody. Its owner tells such a one apart here.
+pub fn is_shared(_folder: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Keeps others out of a folder.
 pub fn close_to_others(folder: &Path) -> io::Result<()> {
-    match is_private(folder)? {
-        (true, _) => Ok(()),
-        (false, _) => SecurityDescriptor::of_own_folder()?.give_to(folder),
-    }
+    SecurityDescriptor::of_own_folder()?.give_to(folder)
 }
 
 /// # Errors
@@ -89,6 +96,20 @@ pub fn free_room(folder: &Path) -> Option<u64> {
     })
     .ok()?;
     Some(free)
+}
+
+/// What tells a file from every other that exists. The system keeps an open file, and the folders
+/// above it, from being removed or renamed, so that what is there is what was there.
+pub type FileId = ();
+
+/// Returns the identity of what lies at the path.
+pub fn identity(path: &Path) -> Option<FileId> {
+    path.symlink_metadata().ok().map(drop)
+}
+
+/// Returns the identity of an open file.
+pub fn identity_of(_file: &File) -> Option<FileId> {
+    Some(())
 }
 
 /// Whether both paths are names of the same file.
