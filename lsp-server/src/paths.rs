@@ -8,6 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 mod home_folder;
+pub mod lock;
 
 #[derive(Debug, Clone)]
 pub struct Paths {

@@ -2,13 +2,17 @@
 //! as the user wrote it.
 
 use super::{Config, Problem, check, expected, names, node, schema};
-use crate::paths::MAKE_WRITABLE;
+use crate::paths::{MAKE_WRITABLE, lock};
 use anyhow::{Context, Result, anyhow, bail};
-use models::file::write_atomic;
+use models::file::{beside, write_atomic};
 use serde_json::Value as Json;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, TableLike, Value};
+
+/// The longest wait for another process that changes a setting, which takes milliseconds.
+const LOCK_LIMIT: Duration = Duration::from_secs(10);
 
 /// Reads the file. A file that does not exist counts as empty.
 pub fn read(path: &Path) -> Result<String, Problem> {
@@ -36,6 +40,12 @@ pub struct Changed {
 /// # Errors
 /// The value is wrong, or a line of the file cannot be read. Nothing is written then.
 pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Changed> {
+    // Another process that has read the file and not written it yet would take this change back.
+    let lock = beside(path, ".lock");
+    let alone = lock::take(&lock, LOCK_LIMIT, lock::pause)?;
+    let _alone = alone.with_context(|| {
+        format!("{}: another process holds it; nothing was changed, try again", lock.display())
+    })?;
     let before = read(path).map_err(|problem| anyhow!("{}", problem.at(path)))?;
     let (_, problems) = check::check(&before);
     // A setting that nobody knows can be taken out of the file, and not put into it.
@@ -184,6 +194,26 @@ mod tests {
         assert_eq!((config.lab.batch_episodes, config.learning.enabled), (4, false));
         assert!(!config.completion.is_on("c++"));
         assert_eq!(config.model.name.as_deref(), Some("smollm2-135m"));
+    }
+
+    /// Each of them read the file, and the last to write took back what the others had set.
+    #[test]
+    fn changes_at_the_same_time_are_all_in_the_file() {
+        let (_folder, path) = folder();
+        let settings = ["completion.max_tokens", "completion.max_lines", "privacy.retention_days"];
+        for round in 0..20 {
+            let value = json!(2 + round);
+            std::thread::scope(|threads| {
+                for key in settings {
+                    threads.spawn(|| set(&path, key, Some(&value)).unwrap());
+                }
+            });
+            let config = Config::load(&path).unwrap().to_json().unwrap();
+            for key in settings {
+                let (table, name) = key.split_once('.').unwrap();
+                assert_eq!(config[table][name], value, "{key}");
+            }
+        }
     }
 
     #[test]

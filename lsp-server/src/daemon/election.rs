@@ -1,11 +1,10 @@
 //! The election of the daemon. A user has one daemon: the process that holds the lock on
 //! `daemon.lock`.
 
-use crate::paths::{Paths, cannot_open};
-use crate::platform::files;
-use anyhow::{Context, Result};
+use crate::paths::{Paths, lock};
+use anyhow::Result;
 use models::file::remove_unfinished;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,42 +23,22 @@ pub struct AlreadyRunning {
 /// The time after which a held lock belongs to a daemon. `hone status` holds it only for an
 /// instant, to check whether a daemon runs.
 const CHECK_LIMIT: Duration = Duration::from_millis(200);
-const CHECK_POLL: Duration = Duration::from_millis(10);
 
 /// Becomes the daemon by locking `daemon.lock`. The lock is held for the life of the process, which
 /// alone writes the home's data. So files that an interrupted daemon did not finish go here.
 pub fn elect(home: &Paths) -> Result<File> {
-    elect_with(home, || std::thread::sleep(CHECK_POLL))
+    elect_with(home, lock::pause)
 }
 
 /// `pause` is called between two attempts to take the lock.
 fn elect_with(home: &Paths, pause: impl FnMut()) -> Result<File> {
-    let elected = lock(home, pause)?;
+    let path = home.daemon_lock();
+    let elected = lock::take(&path, CHECK_LIMIT, pause)?;
+    let elected = elected.ok_or(AlreadyRunning { lock: path })?;
     if let Err(error) = remove_unfinished(&home.data()) {
         tracing::warn!("{}: unfinished files are left: {error}", home.data().display());
     }
     Ok(elected)
-}
-
-fn lock(home: &Paths, mut pause: impl FnMut()) -> Result<File> {
-    let path = home.daemon_lock();
-    let file = files::private()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|error| cannot_open(&path, &error))?;
-    let began = std::time::Instant::now();
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) if began.elapsed() < CHECK_LIMIT => pause(),
-            Err(TryLockError::WouldBlock) => return Err(AlreadyRunning { lock: path }.into()),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| path.display().to_string());
-            }
-        }
-    }
 }
 
 #[cfg(test)]

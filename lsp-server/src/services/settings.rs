@@ -3,8 +3,11 @@
 use crate::config::patterns::Patterns;
 use crate::config::{Config, ModelConfig};
 use crate::services::reason::Reason;
+use anyhow::Result;
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -14,6 +17,8 @@ pub struct Settings {
     /// start.
     loaded: ModelConfig,
     changed: watch::Sender<()>,
+    /// Held while the file is read and the settings are replaced.
+    reading: Mutex<()>,
 }
 
 /// All settings, and the patterns that are compiled from them.
@@ -71,11 +76,20 @@ impl Settings {
             loaded: config.model.clone(),
             current: ArcSwap::from_pointee(Current::new(config)),
             changed: watch::Sender::new(()),
+            reading: Mutex::new(()),
         }
     }
 
     pub fn current(&self) -> Arc<Current> {
         self.current.load_full()
+    }
+
+    /// Reads the file again. Of two readers the later one has what is newer: without the lock, it
+    /// could be replaced by what the first has read.
+    pub fn reload(&self, file: &Path) -> Result<()> {
+        let _alone = self.reading.lock();
+        self.replace(Config::load(file)?);
+        Ok(())
     }
 
     /// Replaces the settings from the next message on. Those of the model wait for the next start.

@@ -15,8 +15,7 @@ use crate::learning::history::draw::{Draw, Drawn};
 use crate::learning::history::rounds::{HistoryLearner, TEXTS_OF_ROUND};
 use crate::learning::history::texts::{Episodes, Written};
 use crate::learning::{holdout_check, resources::Resources};
-use crate::paths::{Paths, cannot_open};
-use crate::platform::files;
+use crate::paths::{self, Paths};
 use crate::platform::process::lower_thread_priority;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail};
@@ -34,9 +33,10 @@ use models::vocab::Vocab;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The order in which the texts are learned, the same in each run that goes on.
 const SEED: u64 = 1;
@@ -105,16 +105,11 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
     bail!("another adapter began to serve during each comparison; run the same command again")
 }
 
-/// One run at a time, because there is one folder for what an interrupted one has learned.
+/// Takes the lock of a run. There is one run at a time, because there is one folder for what an
+/// interrupted one has learned.
 fn lock(home: &Paths) -> Result<File> {
-    let path = home.history_lock();
-    let file = files::private().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| cannot_open(&path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => bail!("another `hone learn --history` is under way"),
-        Err(TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
-    }
+    let taken = paths::lock::take(&home.history_lock(), Duration::ZERO, paths::lock::pause)?;
+    taken.context("another `hone learn --history` is under way")
 }
 
 struct Work<'a> {
