@@ -16,6 +16,7 @@ pub mod job;
 pub mod limits;
 pub mod log;
 mod mark;
+pub mod panics;
 pub mod reward;
 pub mod schema;
 pub mod secrets;

@@ -57,6 +57,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    feedback::panics::report_places_only();
     let arguments = Arguments::parse();
     if !platform::lower_priority() {
         eprintln!("hone-learner: cannot lower the priority; completions may become slower");

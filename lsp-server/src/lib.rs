@@ -20,6 +20,7 @@ pub mod protocol;
 mod report;
 mod services;
 mod session;
+mod tasks;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]
 mod testing;

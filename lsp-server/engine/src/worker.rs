@@ -13,7 +13,7 @@ use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
 };
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Requests that may wait. Each request supersedes the older one of its session, which stays in the
 /// queue until the engine reaches it. A held key brings hundreds while one micro-batch is computed,
@@ -53,6 +53,18 @@ pub struct EngineHandle {
     /// Every request sets this flag, and the engine then interrupts work that can wait.
     preempted: Arc<AtomicBool>,
     residence: Residence,
+    panicked: watch::Receiver<bool>,
+}
+
+/// Notes that the thread has panicked when it is dropped by that.
+struct PanicWatch(watch::Sender<bool>);
+
+impl Drop for PanicWatch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.send_replace(true);
+        }
+    }
 }
 
 /// When the engine lets go of the model's memory.
@@ -90,25 +102,36 @@ impl EngineHandle {
         let (ready, started) = sync_channel(1);
         let preempted = Arc::new(AtomicBool::new(false));
         let preempted_by = preempted.clone();
+        let (panics, panicked) = watch::channel(false);
         std::thread::Builder::new()
             .name("hone-engine".into())
-            .spawn(move || match build() {
-                Ok(engine) => {
-                    let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
-                    drop(ready);
-                    serve(engine, &queue, &on_busy, &preempted_by, unload.after);
-                }
-                Err(error) => {
-                    let _ = ready.send(Err(error));
+            .spawn(move || {
+                let _watch = PanicWatch(panics);
+                match build() {
+                    Ok(engine) => {
+                        let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
+                        drop(ready);
+                        serve(engine, &queue, &on_busy, &preempted_by, unload.after);
+                    }
+                    Err(error) => {
+                        let _ = ready.send(Err(error));
+                    }
                 }
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, preempted, residence })
+        Ok(EngineHandle { jobs, info, tokenizer, preempted, residence, panicked })
     }
 
     pub fn info(&self) -> &EngineInfo {
         &self.info
+    }
+
+    /// Resolves to true once the engine's thread has panicked, and to false once it has ended by
+    /// itself. The future keeps no engine alive.
+    pub fn panicked(&self) -> impl Future<Output = bool> + Send + use<> {
+        let mut panicked = self.panicked.clone();
+        async move { panicked.wait_for(|panicked| *panicked).await.is_ok() }
     }
 
     /// Whether the model is in memory.

@@ -21,7 +21,7 @@ impl App {
     /// does not depend on it, and the same call does what is left.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let (access, named) = (self.services.access.clone(), scope.clone());
-        let remembered = tokio::task::spawn_blocking(move || access.forgotten.add(&named)).await?;
+        let remembered = crate::tasks::blocking(move || access.forgotten.add(&named)).await?;
         let is_by_user = scope.is_by_user();
         let forgotten = self.forget_recorded(scope).await;
         let prompts = if is_by_user { self.forget_prompts().await } else { Ok(()) };
@@ -41,7 +41,7 @@ impl App {
     /// later that quotes what is to be forgotten.
     async fn forget_prompts(&self) -> Result<()> {
         let (handed, folder) = (self.services.handed_prompts.clone(), self.paths.prompts());
-        let removed = tokio::task::spawn_blocking(move || match handed {
+        let removed = crate::tasks::blocking(move || match handed {
             Some(handed) => handed.forget(),
             // An earlier daemon may have left some.
             None => remove_prompts(&folder),
@@ -92,7 +92,7 @@ impl App {
         };
         let (change, (found, files, inputs)) = change.commit(withdraw).await?;
         let erasing = self.services.clone();
-        tokio::task::spawn_blocking(move || erase(&erasing, &found, &inputs)).await??;
+        crate::tasks::blocking(move || erase(&erasing, &found, &inputs)).await??;
         drop(change);
         let (offers, adapters) = (forgotten.offers, forgotten.adapters.len());
         tracing::info!("forgot {offers} offer(s) and {adapters} adapter(s)");
@@ -105,7 +105,7 @@ impl App {
         let (registry, base) =
             (self.services.adapters.serving(), self.services.adapters.model().sha256.clone());
         let now_ms = self.services.clock.unix_ms();
-        tokio::task::spawn_blocking(move || {
+        crate::tasks::blocking(move || {
             Ok(OffersToForget::search(&*log, scope, now_ms)?.plan(&registry, &base))
         })
         .await?

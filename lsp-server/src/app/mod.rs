@@ -26,6 +26,8 @@ use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::handed_prompts::HandedPrompts;
 use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
+use crate::services::part::Part;
+use crate::services::parts::Parts;
 use crate::services::recorder::Recorder;
 use crate::services::settings::Settings;
 use crate::services::snooze::Snoozes;
@@ -96,6 +98,7 @@ impl App {
             engine,
             privacy,
             clock: clock.clone(),
+            parts: Arc::new(Parts::new(health.clone())),
             health,
             checkpoints: Arc::new(Checkpoints::default()),
             access,
@@ -117,8 +120,11 @@ impl App {
         let line = status_line::line(&services, &learner.borrow());
         let (lines, status_line) = watch::channel(line);
         let weak = Arc::downgrade(&services);
-        tokio::spawn(status_line::follow(weak.clone(), learner.subscribe(), lines));
-        tokio::spawn(trial_runner::run(weak));
+        let parts = services.parts.clone();
+        parts.watch(Part::Engine, services.engine.panicked());
+        parts
+            .spawn(Part::StatusLine, status_line::follow(weak.clone(), learner.subscribe(), lines));
+        parts.spawn(Part::Trials, trial_runner::run(weak));
         let app = Arc::new(App {
             paths: paths.clone(),
             services,
@@ -128,8 +134,8 @@ impl App {
             status_line,
             contributions: OnceLock::new(),
         });
-        tokio::spawn(background::tick(Arc::downgrade(&app)));
-        tokio::spawn(background::follow_settings(Arc::downgrade(&app)));
+        parts.spawn(Part::Upkeep, background::tick(Arc::downgrade(&app)));
+        parts.spawn(Part::Settings, background::follow_settings(Arc::downgrade(&app)));
         app
     }
 

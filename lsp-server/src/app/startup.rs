@@ -9,6 +9,7 @@ use crate::learning::preemption::LearnerPreemption;
 use crate::learning::supervisor::Supervisor;
 use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
+use crate::services::part::Part;
 use anyhow::{Context, Result};
 use engine::EngineError;
 use engine::cached::CachedEngine;
@@ -200,7 +201,7 @@ impl Prepared {
             Supervisor::new(app.services.clone(), app.learner.clone(), learner, preemption)
                 .with_contributions(contributions);
         app.contributions.get_or_init(|| contribute);
-        tokio::spawn(supervisor.run(asked));
+        app.services.parts.spawn(Part::Learning, supervisor.run(asked));
         Ok((app, learn_now))
     }
 }

@@ -34,7 +34,7 @@ use crate::daemon::server;
 use crate::paths::Paths;
 use crate::platform::process::replace_by;
 use crate::protocol::handlers;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use engine::leave;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -207,6 +207,7 @@ enum Command {
 }
 
 pub fn main() -> ! {
+    ::feedback::panics::report_places_only();
     let cli = Cli::parse();
     let quiet = !matches!(cli.command, Command::Serve { .. });
     let level = std::env::var("HONE_LOG").ok().and_then(|level| level.parse().ok());
@@ -271,8 +272,11 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
             transport.check()?;
             let (app, learn) = startup::start(home, &options).await?;
             let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
-            handlers::serve(app, learn, stdin, stdout, std::future::pending()).await;
-            Ok(())
+            let parts = app.services.parts.clone();
+            tokio::select! {
+                () = handlers::serve(app, learn, stdin, stdout, std::future::pending()) => Ok(()),
+                part = parts.vital_one_died() => bail!("{part} has ended by a fault of Hone's own"),
+            }
         }
         Command::Serve { options } => server::run(home, &options).await,
         Command::Status { json } => inspect::status(&home, json).await,

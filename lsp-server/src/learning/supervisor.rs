@@ -321,7 +321,7 @@ fn describe(progress: &JobProgress) -> String {
 
 /// The machine's resources; `None` if they cannot be asked.
 async fn resources() -> Option<Resources> {
-    tokio::task::spawn_blocking(Resources::now).await.ok()
+    crate::tasks::blocking(Resources::now).await.ok()
 }
 
 /// Whether enough labels wait for an update, and something can be learned.

@@ -27,6 +27,7 @@ use crate::services::recent_requests::RecentRequest;
 use crate::services::snooze::Snooze;
 use crate::session::request::Trigger;
 use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
+use crate::tasks;
 use completion::document::{Document, Position};
 use ropey::Rope;
 use serde_json::Value;
@@ -399,7 +400,7 @@ impl Backend {
         let scope = Scope::File { names: forget_scope::names_of(params.uri.as_str()) };
         // A client that cancels, or ends, must not break it off halfway.
         let app = self.app.clone();
-        let forgotten = tokio::spawn(async move { app.forget(scope).await }).await;
+        let forgotten = tasks::ended(tokio::spawn(async move { app.forget(scope).await })).await;
         forgotten
             .map_err(|error| failed(format!("forgetting broke off: {error}")))?
             .map_err(|error| failed(format!("{error:#}")))

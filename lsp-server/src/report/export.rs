@@ -39,7 +39,7 @@ pub async fn stream(
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> Result<u64> {
     let (lines, mut queue) = mpsc::channel(READ_AHEAD);
-    let reader = tokio::task::spawn_blocking(move || -> Result<u64> {
+    let reader = crate::tasks::blocking(move || -> Result<u64> {
         let (mut failed, mut next) = (None, from);
         log.scan(from, &mut |event| match serde_json::to_vec(&event) {
             Ok(mut line) => {

@@ -140,7 +140,7 @@ impl AdapterChange {
         mut self,
         act: impl FnOnce(&mut Registry) -> T + Send + 'static,
     ) -> Result<(AdapterChange, T)> {
-        let acted = tokio::task::spawn_blocking(move || {
+        let acted = crate::tasks::blocking(move || {
             let done = act(&mut self.registry);
             (self, done)
         });

@@ -63,10 +63,19 @@ pub fn tick(services: &Arc<Services>) {
     checkpoints.after(next_seq);
     let services = services.clone();
     tokio::task::spawn_blocking(move || {
+        let _under_way = UnderWay(&services.checkpoints);
         let adapters = &services.adapters;
         let inputs = DerivedInputs::of(&adapters.serving(), &adapters.model().sha256);
         let kept = DerivedState::write_checkpoint(&**services.recorder.log(), &inputs);
         services.checkpoints.log_outcome(kept.err().map(|error| format!("{error:#}")));
-        services.checkpoints.under_way.store(false, Ordering::Relaxed);
     });
+}
+
+/// Notes that no checkpoint is under way when it is dropped, also by a panic.
+struct UnderWay<'a>(&'a Checkpoints);
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.store(false, Ordering::Relaxed);
+    }
 }

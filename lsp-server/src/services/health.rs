@@ -1,6 +1,7 @@
 //! What is wrong at the moment. Each source of trouble has one slot, so that a source that recovers
 //! does not hide another's trouble.
 
+use crate::services::part::Part;
 use parking_lot::Mutex;
 
 /// A source of trouble.
@@ -12,6 +13,8 @@ pub enum Source {
     Answers,
     EventLog,
     Learner,
+    /// A part of the process that has died.
+    Part(Part),
     Retention,
     Trial,
 }

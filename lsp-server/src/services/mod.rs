@@ -22,6 +22,8 @@ pub mod handed_prompts;
 pub mod health;
 pub mod learner_status;
 pub mod log_recovery;
+pub mod part;
+pub mod parts;
 pub mod reason;
 pub mod recent_requests;
 pub mod recorder;
@@ -38,6 +40,7 @@ use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use handed_prompts::HandedPrompts;
 use health::Health;
+use parts::Parts;
 use recent_requests::RecentRequests;
 use recorder::Recorder;
 use settings::Settings;
@@ -53,6 +56,7 @@ pub struct Services {
     pub privacy: Arc<Privacy>,
     pub clock: Arc<dyn Clock>,
     pub health: Arc<Health>,
+    pub parts: Arc<Parts>,
     pub checkpoints: Arc<Checkpoints>,
     /// The files that next edits may be looked for in, although they are not open.
     pub access: Arc<Access>,

@@ -285,3 +285,23 @@ fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request(
     }
     assert_eq!(*done.lock().unwrap(), ["answer", "answer", "copy", "answer"]);
 }
+
+#[tokio::test]
+async fn a_thread_that_panics_is_known_and_one_that_ends_by_itself_is_no_trouble() {
+    let hooked = Hooked {
+        scripted: scripted().unwrap(),
+        generate: Box::new(|_, _, _| panic!("let canary = 1;")),
+        warm: Box::new(|_, _| Ok(())),
+        prompt_kv: Box::new(|_| None),
+    };
+    let handle = EngineHandle::start(move || Ok(hooked), |_| (), UnloadRule::default()).unwrap();
+    let panicked = handle.panicked();
+    let asked = handle.generate(request("a"), Arc::default()).await;
+    assert!(matches!(asked, Err(EngineError::Gone)));
+    assert!(panicked.await);
+
+    let handle = EngineHandle::start(scripted, |_| (), UnloadRule::default()).unwrap();
+    let panicked = handle.panicked();
+    drop(handle);
+    assert!(!panicked.await);
+}

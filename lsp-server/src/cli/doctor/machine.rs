@@ -153,7 +153,7 @@ fn last_failures(log: &str) -> Vec<String> {
     let is_failure = |line: &&str| {
         [" WARN ", " ERROR "].iter().any(|level| line.contains(level))
             || line.starts_with("Error: ")
-            || line.contains("panicked at")
+            || line.starts_with("panic at ")
     };
     // A line begins with its time, by which lines of the same failure differ.
     let said = |line: &str| line.split_once("Z ").map_or(line, |(_, said)| said).to_owned();

@@ -131,7 +131,7 @@ impl Session {
             return Err(Reason::Superseded);
         }
         let session = self.clone();
-        let searched = tokio::task::spawn_blocking(move || session.search(&asked)).await;
+        let searched = crate::tasks::blocking(move || session.search(&asked)).await;
         searched.unwrap_or_else(|error| Err(Reason::Failed { message: error.to_string() }))
     }
 
