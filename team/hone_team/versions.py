@@ -111,15 +111,14 @@ class Versions:
         self._add(change, self._left(), {"without": version})
 
     def chain(self, held: int) -> tuple[int, list[int], list[bytes]]:
-        """What brings a member from a version to the newest: a chain of deltas, or the whole."""
+        """What brings a member from a version to the newest: a chain of deltas, one for each
+        version. A member without any gets the whole, and no other member takes it."""
         newest = self.version
-        whole = core.encode(self.frame, self.core(0), self.core(newest))
         if 0 < held < newest:
             between = range(held + 1, newest + 1)
             deltas = [(self.folder / f"delta-{each}.bin").read_bytes() for each in between]
-            if sum(map(len, deltas)) <= len(whole):
-                return held, list(between), deltas
-        return 0, [newest], [whole]
+            return held, list(between), deltas
+        return 0, [newest], [core.encode(self.frame, self.core(0), self.core(newest))]
 
     def _add(self, change: np.ndarray, left: np.ndarray, made: dict) -> None:
         before = self.core(self.version)

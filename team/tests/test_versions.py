@@ -60,7 +60,7 @@ class Rounds(unittest.TestCase):
         with self.assertRaisesRegex(WrongRound, "another base model"):
             Versions(self.folder, "33" * 32, NUMBERS)
 
-    def test_a_member_gets_the_chain_or_the_whole_whichever_is_smaller(self):
+    def test_a_member_gets_each_delta_and_only_one_without_a_version_gets_the_whole(self):
         self.versions.add_round(self.total(30_000), 3, 0.0, 0)
         for _ in range(2):
             self.versions.add_round(self.total(6), 3, 0.0, 0)
@@ -69,6 +69,8 @@ class Rounds(unittest.TestCase):
         for _ in range(20):
             self.versions.add_round(self.total(6000), 3, 0.0, 0)
         start, numbers, deltas = self.versions.chain(1)
+        self.assertEqual((start, numbers, len(deltas)), (1, list(range(2, 24)), 22))
+        start, numbers, deltas = self.versions.chain(0)
         self.assertEqual((start, numbers, len(deltas)), (0, [23], 1))
         start, numbers, _ = self.versions.chain(22)
         self.assertEqual((start, numbers), (22, [23]))

@@ -39,6 +39,15 @@ pub struct Ledger {
     pub received: Option<Received>,
     /// The address of the team whose shared part is here.
     pub team: Option<String>,
+    /// The first version of this team that was kept. What may come later is counted from it.
+    #[serde(default)]
+    pub joined: Option<Joined>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    pub version: u64,
+    pub at_ms: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +73,9 @@ pub struct Contributed {
 pub struct Received {
     pub at_ms: u64,
     pub version: u64,
+    /// SHA-256 of its numbers, as hex digits.
+    #[serde(default)]
+    pub core: String,
     pub outcome: Outcome,
     /// Why it is not served, if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,7 +90,7 @@ pub enum Outcome {
     Trial,
     /// It serves, because `lab.trial` is off.
     Serves,
-    /// The holdout check or a guardrail refused it.
+    /// The holdout check or a guardrail refused it, and it was not kept.
     Refused,
     /// It was here already.
     Same,
@@ -161,6 +173,7 @@ impl TeamFiles {
             remove(&self.left_file())?;
             ledger.contributions.iter_mut().for_each(|made| made.elsewhere = true);
             ledger.received = None;
+            ledger.joined = None;
         }
         ledger.team = Some(address.to_owned());
         self.write_ledger(&ledger)

@@ -2,9 +2,8 @@
 //! here a contribution is made and a version of the shared part is checked, kept and tried.
 
 use crate::adapters::registry::{Candidate, Entry, Registry, TEAM_JOB};
-use crate::adapters::team::{Contributed, Ledger, Outcome, Received, TeamFiles};
+use crate::adapters::team::{Contributed, Joined, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
-use crate::config::Config;
 use crate::learning::contribution::{EPISODES_MAX, Request};
 use crate::learning::trial_runner;
 use crate::services::adapter_service::ServedModel;
@@ -16,22 +15,21 @@ use models::gguf::Gguf;
 use models::team::compose::{compose, private_part};
 use models::team::contribution::{Contribution, Limits, contribute, normal};
 use models::team::core::Core;
-use models::team::delta;
 use models::team::frame::Frame;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use version::{Bounds, follow, read_message};
+
+pub mod version;
 
 /// The version of the messages between Hone and the package `team`.
 pub const TEAM_FORMAT: u32 = 1;
 
-/// The largest message that is read, in bytes: a chain of deltas as hex digits.
-const MESSAGE_BYTES_MAX: u64 = 64 << 20;
-
-/// The longest chain of deltas. A machine that was away for longer gets the whole.
-const CHAIN_MAX: usize = 1_000;
+/// The most members of a round. Sums of more do not fit into the numbers of secure aggregation.
+const MEMBERS_MAX: usize = 65_535;
 
 /// The longest wait until the supervisor, which may be in an update, has learned for the team.
 const CONTRIBUTION_LIMIT: Duration = Duration::from_secs(1_800);
@@ -45,13 +43,6 @@ const ATTEMPTS: usize = 5;
 #[error("another adapter is learned from since; the version is tried when the next one comes")]
 struct HeadChanged;
 
-/// How far a received norm may be above its limit because of rounding.
-const NORM_SLACK: f64 = 1.01;
-
-/// How far the norm of noise may be above its expected value. Its deviation is a third of a percent
-/// with as many numbers as the default model has.
-const NOISE_SLACK: f64 = 1.05;
-
 /// What a member sends of what it learned, as the package `team` gets it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContributionMessage {
@@ -63,27 +54,6 @@ pub struct ContributionMessage {
     pub core: String,
     /// The change, in steps of 2⁻¹⁵.
     pub numbers: Vec<i16>,
-}
-
-/// A version of the shared part, as the package `team` hands it over.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VersionMessage {
-    pub format: u32,
-    pub frame: String,
-    pub version: u64,
-    pub core: String,
-    /// The version that the chain begins at. 0 is that of all zeros.
-    pub from: u64,
-    /// Deltas as hex digits, each with the version that it leads to.
-    pub chain: Vec<Link>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Link {
-    pub version: u64,
-    pub delta: String,
 }
 
 impl App {
@@ -103,6 +73,10 @@ impl App {
             "the round has {members} member(s); team.minimum_members asks for {}",
             settings.minimum_members
         );
+        ensure!(
+            members <= MEMBERS_MAX,
+            "the round has {members} members; {MEMBERS_MAX} are the most"
+        );
         if settings.noise > 0.0 {
             let epsilon = epsilon.context("with team.noise, --epsilon must say what is spent")?;
             ensure!(
@@ -113,7 +87,10 @@ impl App {
         }
         let (frame, core) = self.frame_and_core().await?;
         let (files, version) = (self.team_files(), core.version);
-        let ledger = tokio::task::spawn_blocking(move || files.ledger()).await??;
+        let ledger = crate::tasks::blocking(move || files.ledger()).await??;
+        if settings.noise > 0.0 {
+            check_epsilon(epsilon, &ledger)?;
+        }
         let (answer, answered) = oneshot::channel();
         let requests = self.contributions.get().context("this process does not learn")?;
         ensure!(
@@ -168,63 +145,55 @@ impl App {
     /// How many labels the next contribution would learn from.
     pub async fn labels_for_team(&self) -> Result<usize> {
         let files = self.team_files();
-        let ledger = tokio::task::spawn_blocking(move || files.ledger()).await??;
+        let ledger = crate::tasks::blocking(move || files.ledger()).await??;
         let contributed = ledger.taken_up();
         Ok(self.services.recorder.recent(EPISODES_MAX, &contributed).episodes.len())
     }
 
-    /// Takes a version of the shared part from the message in this file. It is kept for the next
-    /// contribution, and serves once it has passed what every candidate must pass.
+    /// Takes a version of the shared part from the message in this file. If what every candidate
+    /// must pass does not refuse it, it is kept for the next contribution, and serves or is tried.
     pub async fn receive(&self, message: PathBuf) -> Result<Received> {
         let config = self.services.settings.current();
         self.follow_team().await?;
-        let (frame, before) = self.frame_and_core().await?;
+        let (frame, held) = self.frame_and_core().await?;
         let files = self.team_files();
         let at_ms = self.services.clock.unix_ms();
-        let received = tokio::task::spawn_blocking(move || -> Result<Option<Core>> {
+        let known = frame.clone();
+        let read = crate::tasks::blocking(move || -> Result<_> {
             let message = read_message(&message)?;
-            let core = follow(&frame, &before, &message)?;
-            if core == before {
-                // A daemon that ended in the middle of the check has noted nothing of it.
-                let noted = files.ledger()?.received.map_or(0, |received| received.version);
-                return Ok((noted != core.version).then_some(core));
-            }
-            let limit = norm_limit(&config, core.version, core.numbers().len());
-            ensure!(
-                core.norm() <= limit,
-                "version {} has the norm {:.2}; {limit:.2} is the most that so many rounds give",
-                core.version,
-                core.norm()
-            );
-            files.write_core(&frame, &core)?;
-            Ok(Some(core))
-        });
-        match received.await?? {
-            Some(_) => self.offer_shared().await,
-            None => {
-                let (_, core) = self.frame_and_core().await?;
+            let ledger = files.ledger()?;
+            let joined = ledger.joined.unwrap_or(Joined { version: held.version, at_ms });
+            let bounds = Bounds::of(&config, known.numbers(), joined, at_ms);
+            let core = follow(&known, &held, &message, bounds)?;
+            let before = if core == held {
                 let (outcome, version) = (Outcome::Same, core.version);
-                Ok(Received { at_ms, version, outcome, reason: None })
-            }
+                Some(Received { at_ms, version, core: message.core, outcome, reason: None })
+            } else {
+                // What was refused is refused again without another check, in every round.
+                let sha256 = hex(&core.sha256(&known));
+                ledger.received.filter(|last| was_refused(last, &sha256))
+            };
+            Ok((core, before))
+        });
+        match read.await?? {
+            (_, Some(before)) => Ok(before),
+            (core, None) => self.offer(&frame, &core).await,
         }
     }
 
-    /// Tries the shared part that was received last, together with the private part that learning
-    /// goes on from. If that changes in the meantime, it is composed anew.
-    pub async fn offer_shared(&self) -> Result<Received> {
-        let mut tried = self.try_shared().await;
+    /// Tries a shared part together with the private part that learning continues from. If that
+    /// changes in the meantime, it is composed anew.
+    async fn offer(&self, frame: &Frame, core: &Core) -> Result<Received> {
+        let mut tried = self.try_core(frame.clone(), core.clone()).await;
         for _ in 1..ATTEMPTS {
             match &tried {
-                Err(error) if error.is::<HeadChanged>() => tried = self.try_shared().await,
+                Err(error) if error.is::<HeadChanged>() => {
+                    tried = self.try_core(frame.clone(), core.clone()).await;
+                }
                 _ => break,
             }
         }
         tried
-    }
-
-    async fn try_shared(&self) -> Result<Received> {
-        let (frame, core) = self.frame_and_core().await?;
-        self.try_core(frame, core).await
     }
 
     async fn try_core(&self, frame: Frame, core: Core) -> Result<Received> {
@@ -233,9 +202,12 @@ impl App {
         let at_ms = services.clock.unix_ms();
         let (registry, version) = (services.adapters.serving(), core.version);
         let parent = registry.head();
-        let composed =
-            tokio::task::spawn_blocking(move || candidate(&registry, &frame, &core, at_ms));
-        let made = composed.await??;
+        let composed = crate::tasks::blocking(move || {
+            let made = candidate(&registry, &frame, &core, at_ms);
+            (frame, core, made)
+        });
+        let (frame, core, made) = composed.await?;
+        let made = made?;
         let file = made.adapter.clone();
         let still_wanted = |registry: &Registry| {
             ensure!(registry.head() == parent, HeadChanged);
@@ -252,17 +224,12 @@ impl App {
             None => Outcome::Serves,
         };
         tracing::info!("version {version} of the team's adapter: {outcome:?}");
-        let received = Received { at_ms, version, outcome, reason };
+        let received =
+            Received { at_ms, version, core: hex(&core.sha256(&frame)), outcome, reason };
         let (files, noted) = (self.team_files(), received.clone());
         // While this change lives, nobody else changes the ledger.
         let change = services.adapters.change().await;
-        let (_, written) = change
-            .blocking(move |_| -> Result<()> {
-                let mut ledger = files.ledger()?;
-                ledger.received = Some(noted);
-                files.write_ledger(&ledger)
-            })
-            .await?;
+        let (_, written) = change.blocking(move |_| keep(&files, &frame, &core, noted)).await?;
         written?;
         Ok(received)
     }
@@ -273,9 +240,9 @@ impl App {
         if self.services.settings.current().team.address.is_none() {
             return Ok(());
         }
-        let (_, core) = self.frame_and_core().await?;
+        let (frame, core) = self.frame_and_core().await?;
         if core.version > 0 {
-            self.offer_shared().await?;
+            self.offer(&frame, &core).await?;
         }
         Ok(())
     }
@@ -305,16 +272,8 @@ impl App {
             let core = files.core(&frame);
             Ok((frame, core))
         };
-        tokio::task::spawn_blocking(read).await?
+        crate::tasks::blocking(read).await?
     }
-}
-
-/// The largest norm that a version can have. Each is the one before plus a mean of contributions,
-/// of which noise may be the larger part: it has as many dimensions as there are numbers.
-fn norm_limit(config: &Config, version: u64, numbers: usize) -> f64 {
-    let team = &config.team;
-    let noise = team.noise * (numbers as f64).sqrt() / team.minimum_members as f64;
-    version as f64 * config.lab.team_max_norm * (NORM_SLACK + NOISE_SLACK * noise)
 }
 
 fn frame(model: &ServedModel) -> Result<Frame> {
@@ -342,70 +301,34 @@ fn record(
     Ok(made)
 }
 
-fn read_message(path: &Path) -> Result<VersionMessage> {
-    let name = || path.display().to_string();
-    let bytes = std::fs::metadata(path).with_context(name)?.len();
-    ensure!(bytes <= MESSAGE_BYTES_MAX, "{}: over {MESSAGE_BYTES_MAX} bytes", name());
-    let text = std::fs::read(path).with_context(name)?;
-    serde_json::from_slice(&text).context("it is no message of a team's version")
-}
-
-/// The version that a message leads to, from the one that is here.
-///
 /// # Errors
-/// It is for another base model, older than what is here, damaged, or begins at a version that is
-/// not here.
-fn follow(frame: &Frame, here: &Core, message: &VersionMessage) -> Result<Core> {
+/// Less would be spent than was spent before. The package `team` computes what is spent, and the
+/// ledger only keeps it.
+fn check_epsilon(epsilon: Option<f64>, ledger: &Ledger) -> Result<()> {
     ensure!(
-        message.format == TEAM_FORMAT,
-        "the message has format {}, this Hone reads {TEAM_FORMAT}; update both",
-        message.format
+        epsilon >= ledger.epsilon,
+        "ε {:.3} is below what earlier contributions have spent; it only grows",
+        epsilon.unwrap_or_default()
     );
-    ensure!(
-        message.frame == hex(&frame.sha256()),
-        "the team shares an adapter for another base model; serve the team's model"
-    );
-    ensure!(
-        message.version >= here.version,
-        "version {} is older than {}, which is here; the coordinator has lost versions. If the \
-         team begins anew, delete shared.core in the folder `team` of Hone's home",
-        message.version,
-        here.version
-    );
-    if message.version == here.version {
-        ensure!(
-            message.core == hex(&here.sha256(frame)),
-            "version {} is another than the one of this number that is here",
-            message.version
-        );
-        return Ok(here.clone());
-    }
-    ensure!(message.chain.len() <= CHAIN_MAX, "a chain of {} deltas", message.chain.len());
-    let mut core = match message.from {
-        0 => Core::zero(frame),
-        from if from == here.version => here.clone(),
-        from => anyhow::bail!("the deltas begin at version {from}, here is {}", here.version),
-    };
-    for link in &message.chain {
-        ensure!(link.version > core.version, "the deltas are not in order");
-        let delta = unhex(&link.delta).context("a delta is not in hex digits")?;
-        core = delta::decode(frame, &core, &delta, link.version)
-            .with_context(|| format!("the delta to version {}", link.version))?;
-    }
-    let is_it = core.version == message.version && hex(&core.sha256(frame)) == message.core;
-    ensure!(is_it, "the deltas do not lead to version {}", message.version);
-    Ok(core)
+    Ok(())
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let pairs = text.as_bytes().chunks(2);
-    pairs
-        .map(|pair| match pair {
-            [high, low] => Some((digit(high)? << 4 | digit(low)?) as u8),
-            _ => None,
-        })
-        .collect()
+/// Returns true if the version with these numbers was refused when it last came.
+fn was_refused(last: &Received, sha256: &str) -> bool {
+    last.outcome == Outcome::Refused && last.core == sha256
+}
+
+/// Notes what became of a version, and keeps it as the base of contributions unless it was refused.
+fn keep(files: &TeamFiles, frame: &Frame, core: &Core, received: Received) -> Result<()> {
+    let mut ledger = files.ledger()?;
+    if received.outcome != Outcome::Refused {
+        if files.core(frame).version == 0 {
+            ledger.joined = Some(Joined { version: core.version, at_ms: received.at_ms });
+        }
+        files.write_core(frame, core)?;
+    }
+    ledger.received = Some(received);
+    files.write_ledger(&ledger)
 }
 
 /// The candidate with this shared part and the private part of the head.

@@ -141,56 +141,8 @@ async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<L
 mod tests {
     use super::*;
     use crate::testing::fixtures;
-    use engine::scripted::ScriptedEngine;
+    use crate::testing::overflow::Overflows;
     use engine::worker::UnloadRule;
-    use engine::{Engine, EngineInfo, Generated, Request, Score, Tokenizer};
-    use std::path::Path;
-    use std::sync::atomic::AtomicBool;
-
-    /// Scores as a scripted engine does, but not with this adapter.
-    struct Overflows(ScriptedEngine, AdapterVersion);
-
-    impl Engine for Overflows {
-        fn info(&self) -> EngineInfo {
-            self.0.info()
-        }
-
-        fn tokenizer(&self) -> Tokenizer {
-            self.0.tokenizer()
-        }
-
-        fn generate(
-            &mut self,
-            request: &Request,
-            abort: &AtomicBool,
-        ) -> Result<Generated, EngineError> {
-            self.0.generate(request, abort)
-        }
-
-        fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-            self.0.warm(prompt, abort)
-        }
-
-        fn score(
-            &mut self,
-            request: &ScoreRequest,
-            abort: &AtomicBool,
-        ) -> Result<Vec<Score>, EngineError> {
-            if request.adapters.contains(&self.1) {
-                return Err(EngineError::NotFinite(self.1));
-            }
-            self.0.score(request, abort)
-        }
-
-        fn load_adapter(
-            &mut self,
-            version: AdapterVersion,
-            path: &Path,
-            keep: &[AdapterVersion],
-        ) -> Result<(), EngineError> {
-            self.0.load_adapter(version, path, keep)
-        }
-    }
 
     #[tokio::test]
     async fn a_candidate_whose_numbers_are_not_finite_is_refused_and_only_that() {

@@ -7,6 +7,7 @@ pub mod fixtures;
 pub mod forgettable;
 mod load;
 mod next_edit;
+pub mod overflow;
 mod overhead;
 
 use feedback::job::Distribution;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::{Config, TeamConfig};
 use crate::paths::Paths;
+use crate::testing::overflow::Overflows;
 use crate::testing::{self, fixtures};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
@@ -8,7 +9,7 @@ use feedback::log::MemoryLog;
 use models::team::frame::FrameMap;
 use std::sync::Arc;
 
-fn frame() -> Frame {
+pub(super) fn frame() -> Frame {
     let map = |name: &str, rows_out, rows_in| FrameMap { name: name.into(), rows_out, rows_in };
     Frame {
         base_sha256: "base".into(),
@@ -17,99 +18,9 @@ fn frame() -> Frame {
     }
 }
 
-fn core(frame: &Frame, version: u64) -> Core {
+pub(super) fn core(frame: &Frame, version: u64) -> Core {
     let number = |i: i32| (i * 31 % 61 - 30) * version as i32;
     Core::new(frame, version, (0..frame.numbers() as i32).map(number).collect()).unwrap()
-}
-
-fn digits(bytes: &[u8]) -> String {
-    hex(bytes)
-}
-
-/// The message of version `to`, by a chain from version `from`.
-fn message(frame: &Frame, from: u64, to: u64) -> VersionMessage {
-    let chain = (from..to).map(|version| Link {
-        version: version + 1,
-        delta: digits(
-            &delta::encode(frame, &core(frame, version), &core(frame, version + 1)).unwrap(),
-        ),
-    });
-    VersionMessage {
-        format: TEAM_FORMAT,
-        frame: digits(&frame.sha256()),
-        version: to,
-        core: digits(&core(frame, to).sha256(frame)),
-        from,
-        chain: chain.collect(),
-    }
-}
-
-#[test]
-fn a_chain_from_here_and_the_whole_lead_to_the_same_version() {
-    let frame = frame();
-    assert_eq!(core(&frame, 0), Core::zero(&frame));
-    let here = core(&frame, 2);
-    assert_eq!(follow(&frame, &here, &message(&frame, 2, 5)).unwrap(), core(&frame, 5));
-    let whole = delta::encode(&frame, &Core::zero(&frame), &core(&frame, 5)).unwrap();
-    let mut message = message(&frame, 0, 5);
-    message.chain = vec![Link { version: 5, delta: digits(&whole) }];
-    assert_eq!(follow(&frame, &here, &message).unwrap(), core(&frame, 5));
-    assert_eq!(
-        follow(&frame, &core(&frame, 5), &message).unwrap(),
-        core(&frame, 5),
-        "here already"
-    );
-}
-
-#[test]
-fn what_does_not_fit_is_refused_with_its_reason() {
-    let frame = frame();
-    let here = core(&frame, 2);
-    let refused = |message: &VersionMessage| {
-        format!("{:#}", follow(&frame, &here, message).map(|core| core.version).unwrap_err())
-    };
-    let good = message(&frame, 2, 4);
-    let foreign = VersionMessage { frame: "00".into(), ..good.clone() };
-    assert!(refused(&foreign).contains("another base model"));
-    assert!(refused(&message(&frame, 0, 1)).contains("older than 2"));
-    assert!(refused(&message(&frame, 1, 4)).contains("begin at version 1, here is 2"));
-    let other = VersionMessage { core: "00".into(), ..message(&frame, 0, 2) };
-    assert!(refused(&other).contains("another than the one of this number"));
-    let newer = VersionMessage { format: 2, ..good.clone() };
-    assert!(refused(&newer).contains("format 2"));
-    let mut short = good.clone();
-    short.chain.pop();
-    assert!(refused(&short).contains("do not lead to version 4"));
-    let mut damaged = good.clone();
-    let delta = &mut damaged.chain[1].delta;
-    let last = delta.pop().unwrap();
-    delta.push(if last == '0' { '1' } else { '0' });
-    assert!(refused(&damaged).contains("the delta to version 4"), "{}", refused(&damaged));
-    let mut text = good.clone();
-    text.chain[0].delta = "not hex".into();
-    assert!(refused(&text).contains("hex digits"));
-    let mut disordered = good;
-    disordered.chain.swap(0, 1);
-    assert!(refused(&disordered).contains("version"), "{}", refused(&disordered));
-}
-
-/// The noise of three members is far above the norm of what they have learned.
-#[test]
-fn a_version_may_be_as_large_as_its_noise_and_no_larger() {
-    const NUMBERS: usize = 43_008;
-    let mut random = rand::rng();
-    for noise in [0.0, 2.0] {
-        let mut config = Config::default();
-        (config.team.noise, config.team.minimum_members) = (noise, 3);
-        let max_norm = config.lab.team_max_norm;
-        let share = noise * max_norm / 3f64.sqrt();
-        let mut noise_of_member = || share * normal(|| random.random());
-        let mut mean = || (0..3).map(|_| noise_of_member()).sum::<f64>() / 3.0;
-        let squares: f64 = (0..NUMBERS).map(|_| mean().powi(2)).sum();
-        let learned = squares.sqrt() + max_norm;
-        assert!(learned <= norm_limit(&config, 1, NUMBERS), "{noise}");
-        assert!(1.1 * learned > norm_limit(&config, 1, NUMBERS), "{noise}: the limit is close");
-    }
 }
 
 /// A version takes the place of the one before, and what was learned privately goes on beside it.
@@ -166,6 +77,55 @@ async fn a_contribution_is_refused_without_a_team_or_beyond_the_users_own_limits
         assert!(refused.contains(expected), "{refused}");
     }
     assert_eq!(member.team_files().ledger().unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_contribution_spends_no_less_than_those_before_and_has_a_bounded_round() {
+    let (_folder, home) = fixtures::home();
+    let address = Some("here:1".into());
+    let team = TeamConfig { address, noise: 2.0, epsilon_limit: 8.0, ..TeamConfig::default() };
+    let member = app_with(&home, team).await;
+    let refused = member.contribute(MEMBERS_MAX + 1, Some(1.0)).await.unwrap_err().to_string();
+    assert!(refused.contains("are the most"), "{refused}");
+    let files = member.team_files();
+    let ledger = Ledger { epsilon: Some(2.0), ..files.ledger().unwrap() };
+    files.write_ledger(&ledger).unwrap();
+    let after = |epsilon| check_epsilon(Some(epsilon), &ledger).map_err(|error| error.to_string());
+    assert!(after(1.999).unwrap_err().contains("only grows"));
+    assert_eq!((after(2.0), after(2.5)), (Ok(()), Ok(())));
+}
+
+/// A version that the holdout check refused was the base of the next contribution.
+#[tokio::test]
+async fn a_refused_version_leaves_what_was_kept_and_is_refused_again_without_a_check() {
+    let (_folder, home) = fixtures::home();
+    let config = Config { team: TeamConfig::default(), ..Config::default() };
+    let engine = Overflows(fixtures::engine(&["call(x);"]), 1);
+    let clock = Arc::new(ManualClock::starting_at(0));
+    let app =
+        testing::app::start(&home, config, engine, clock, Arc::new(MemoryLog::default())).await;
+    let (frame, files) = (frame(), app.team_files());
+    files.write_core(&frame, &core(&frame, 1)).unwrap();
+    let received = app.try_core(frame.clone(), core(&frame, 2)).await.unwrap();
+    assert_eq!(received.outcome, Outcome::Refused);
+    assert_eq!(files.core(&frame), core(&frame, 1), "it was not kept");
+    let ledger = files.ledger().unwrap();
+    assert_eq!((ledger.received, ledger.joined), (Some(received.clone()), None));
+    let sha256 = hex(&core(&frame, 2).sha256(&frame));
+    assert!(was_refused(&received, &sha256) && !was_refused(&received, "another"));
+}
+
+#[tokio::test]
+async fn a_version_that_is_tried_is_kept_and_the_first_says_when_this_machine_joined() {
+    let (_folder, home) = fixtures::home();
+    let app = app_with(&home, TeamConfig::default()).await;
+    let (frame, files) = (frame(), app.team_files());
+    for version in [3, 4] {
+        let received = app.try_core(frame.clone(), core(&frame, version)).await.unwrap();
+        assert_eq!(received.outcome, Outcome::Trial);
+        assert_eq!(files.core(&frame).version, version);
+        assert_eq!(files.ledger().unwrap().joined.map(|joined| joined.version), Some(3));
+    }
 }
 
 /// A hostile coordinator may send what passes the holdout check and is always accepted.
