@@ -86,6 +86,11 @@ impl Paths {
         self.run().join("daemon.lock")
     }
 
+    /// What a daemon notes while it starts, in case that it is killed.
+    pub fn loading_note(&self) -> PathBuf {
+        self.run().join("loading.json")
+    }
+
     /// The lock of `hone learn --history`.
     pub fn history_lock(&self) -> PathBuf {
         self.run().join("history.lock")

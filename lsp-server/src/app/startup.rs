@@ -154,6 +154,10 @@ impl Prepared {
         Ok(Prepared { home, options: options.clone(), config, log, model, template })
     }
 
+    pub fn model_name(&self) -> &str {
+        &self.model.name
+    }
+
     /// The log, for whoever closes it when the daemon ends.
     pub fn log(&self) -> Arc<dyn EventLog> {
         self.log.clone()

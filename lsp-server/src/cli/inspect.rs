@@ -4,6 +4,7 @@ use crate::adapters::registry::Registry;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
+use crate::daemon::loading;
 use crate::paths::Paths;
 use crate::report::status::{
     AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
@@ -60,13 +61,14 @@ fn from_files(home: &Paths) -> Result<Status> {
         DerivedState::of(&*log, &DerivedInputs::of(&registry, &base_sha256))?;
     let evidence = Evidence::of(&learned_state, &registry, config.gate.enabled);
     let waiting = fold.waiting();
+    let killed = loading::killed(home).map(|killed| killed.to_string());
     let learner = LearnerView::of(
         LearnerStatus::default(),
         config,
         &manifest.architecture,
         &registry,
         waiting,
-        trouble,
+        killed.or(trouble),
     );
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").into(),

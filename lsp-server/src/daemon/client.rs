@@ -4,6 +4,7 @@
 
 use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
+use crate::daemon::ends::Ends;
 use crate::daemon::handshake::{
     Command, Hello, PROTOCOL, Reply, Welcome, read_late_line, read_line, write_line,
 };
@@ -16,7 +17,7 @@ use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, BufReader, copy};
 // Unlike the standard library's `Child`, tokio's leaves no zombie of a daemon that died.
@@ -26,10 +27,6 @@ use tokio::time::{Instant, sleep};
 /// The time in which a daemon must find its model and listen. The slowest part is the first hash of
 /// a large model.
 const START_LIMIT: Duration = Duration::from_secs(120);
-
-/// The number of daemons in a row that may end before a client could reach one. After that, the
-/// next would not stay either.
-const UNREACHED_LIMIT: u32 = 5;
 
 /// The time in which a daemon must end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -50,8 +47,8 @@ pub struct Connection {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Loaded {
     Yes,
-    /// The daemon ended before.
-    DaemonGone,
+    /// The daemon ended before. Its status is known if this process has started it.
+    DaemonGone(Option<ExitStatus>),
 }
 
 impl Connection {
@@ -77,14 +74,15 @@ impl Connection {
     /// llama.cpp ends the process on some files, and the daemon's log then says why. A daemon that
     /// was killed, or stopped, has no such reason.
     async fn gone(&mut self, home: &Paths) -> Result<Loaded> {
-        if let Some(daemon) = &mut self.daemon
-            && let Some(code) = daemon.wait().await?.code()
+        let Some(daemon) = &mut self.daemon else { return Ok(Loaded::DaemonGone(None)) };
+        let status = daemon.wait().await?;
+        if let Some(code) = status.code()
             && code != 0
             && code != i32::from(ALREADY_RUNNING)
         {
             bail!("{}", last_line(&home.daemon_log()));
         }
-        Ok(Loaded::DaemonGone)
+        Ok(Loaded::DaemonGone(Some(status)))
     }
 }
 
@@ -100,7 +98,7 @@ pub async fn connect(home: &Paths, command: Command) -> Result<Option<Connection
     match dial(home, command).await? {
         Ok(mut connection) => match connection.loaded(home).await? {
             Loaded::Yes => Ok(Some(connection)),
-            Loaded::DaemonGone => Ok(None),
+            Loaded::DaemonGone(_) => Ok(None),
         },
         Err(Refusal::NoDaemon) => Ok(None),
         Err(Refusal::Older) => {
@@ -114,9 +112,14 @@ pub async fn connect_settled(home: &Paths, command: Command) -> Result<Option<Co
     let deadline = Instant::now() + START_LIMIT;
     loop {
         let connection = connect(home, command.clone()).await?;
-        if connection.is_some() || !lock_is_held(home)? || Instant::now() > deadline {
+        if connection.is_some() || !lock_is_held(home)? {
             return Ok(connection);
         }
+        anyhow::ensure!(
+            Instant::now() <= deadline,
+            "{}: a daemon holds this lock and cannot be reached; end the process `hone serve`",
+            home.daemon_lock().display()
+        );
         sleep(POLL).await;
     }
 }
@@ -155,19 +158,24 @@ async fn dial(home: &Paths, command: Command) -> Result<Result<Connection, Refus
     }
 }
 
-/// Connects to the daemon, and starts one if there is none. The daemon may still be loading.
-pub async fn connect_or_start(home: &Paths, options: &ServeOptions) -> Result<Connection> {
+/// Connects to the daemon, and starts one if there is none. The daemon may still be loading. `ends`
+/// counts those that ended before, in this call and earlier ones.
+pub async fn connect_or_start(
+    home: &Paths,
+    options: &ServeOptions,
+    ends: &mut Ends,
+) -> Result<Connection> {
     home.create()?;
-    connect_or_start_by(home, || start_daemon(home, options)).await
+    connect_or_start_by(home, ends, || start_daemon(home, options)).await
 }
 
 async fn connect_or_start_by(
     home: &Paths,
+    ends: &mut Ends,
     mut start: impl FnMut() -> Result<Child>,
 ) -> Result<Connection> {
     let deadline = Instant::now() + START_LIMIT;
     let mut child: Option<Child> = None;
-    let mut unreached = 0;
     loop {
         if let Ok(connection) = dial(home, Command::Lsp).await? {
             return Ok(Connection { daemon: child, ..connection });
@@ -183,22 +191,18 @@ async fn connect_or_start_by(
                 child = None;
             }
             // It was killed, so another one is started.
-            Some(status) if status.code().is_none() => child = None,
+            Some(status) if status.code().is_none() => {
+                child = None;
+                ends.add(home, Some(status))?;
+            }
             // Another forwarder's daemon holds the lock and will answer.
             Some(_) if lock_is_held(home)? => {}
             Some(status) if !status.success() => bail!("{}", last_line(&home.daemon_log())),
             // It ended cleanly before it could be reached: by `hone stop`, or by a short
             // `daemon.idle_exit_s`.
-            Some(_) => {
+            Some(status) => {
                 child = None;
-                unreached += 1;
-                if unreached == UNREACHED_LIMIT {
-                    bail!(
-                        "{}: {UNREACHED_LIMIT} daemons in a row ended before they could be \
-                         reached; this log says why",
-                        home.daemon_log().display()
-                    );
-                }
+                ends.add(home, Some(status))?;
             }
         }
         if Instant::now() > deadline {
@@ -272,9 +276,10 @@ pub async fn question<T: DeserializeOwned>(home: &Paths, command: Command) -> Re
     serde_json::from_str(&text).map(Some).context("the daemon gave no answer")
 }
 
-/// Stops the daemon; answers whether one ran.
+/// Stops the daemon, and returns true if one ran. One whose socket was removed listens again soon.
 pub async fn stop(home: &Paths) -> Result<bool> {
-    let Some(mut connection) = connect(home, Command::Stop).await? else { return Ok(false) };
+    let stopping = connect_settled(home, Command::Stop).await?;
+    let Some(mut connection) = stopping else { return Ok(false) };
     copy(&mut connection.read, &mut tokio::io::sink()).await?;
     let deadline = Instant::now() + STOP_LIMIT;
     while lock_is_held(home)? {
@@ -312,7 +317,8 @@ mod tests {
         let (_folder, home) = home();
         let socket = home.socket().unwrap();
         let mut starts = 0;
-        let connecting = connect_or_start_by(&home, || {
+        let mut ends = Ends::default();
+        let connecting = connect_or_start_by(&home, &mut ends, || {
             starts += 1;
             if starts == 2 {
                 let listener = tokio::net::UnixListener::bind(&socket)?;
@@ -333,10 +339,28 @@ mod tests {
     #[tokio::test]
     async fn daemons_that_all_end_before_they_are_reached_are_given_up() {
         let (_folder, home) = home();
-        let connecting = connect_or_start_by(&home, ends_at_once);
+        let mut ends = Ends::default();
+        let connecting = connect_or_start_by(&home, &mut ends, ends_at_once);
         let connected = timeout(Duration::from_secs(60), connecting).await.expect("in time");
         let error = connected.map(drop).unwrap_err().to_string();
         assert!(error.contains("daemon.log: 5 daemons in a row ended before"), "{error}");
+    }
+
+    /// Daemons that were killed at once were started for two minutes without an end.
+    #[tokio::test]
+    async fn daemons_that_are_all_killed_are_given_up_with_what_helps() {
+        let (_folder, home) = home();
+        let killed_at_once = || -> Result<Child> {
+            let mut child = process::Command::new("sleep").arg("60").spawn()?;
+            child.start_kill()?;
+            Ok(child)
+        };
+        let mut ends = Ends::default();
+        let connecting = connect_or_start_by(&home, &mut ends, killed_at_once);
+        let connected = timeout(Duration::from_secs(60), connecting).await.expect("in time");
+        let error = connected.map(drop).unwrap_err().to_string();
+        assert!(error.contains("5 daemons in a row were killed (signal 9)"), "{error}");
+        assert!(error.contains("`hone model use`"), "{error}");
     }
 
     /// A daemon died after a client connected and before it answered, once in 500 kills. `hone lsp`

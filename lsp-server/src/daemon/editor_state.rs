@@ -174,9 +174,9 @@ impl EditorState {
         self.left
     }
 
-    /// Whether the daemon that died had answered a request.
-    pub fn served(&self) -> bool {
-        self.served
+    /// Returns true if a request was answered since this was asked last.
+    pub fn take_served(&mut self) -> bool {
+        std::mem::take(&mut self.served)
     }
 
     /// The messages for a new daemon and for the editor.
@@ -515,7 +515,7 @@ mod tests {
         let again: Value = serde_json::from_slice(&again).unwrap();
         assert_eq!((&again["method"], &again["id"]), (&json!("initialize"), &json!(OWN_ID)));
         assert!(!state.from_daemon(&bytes(&json!({"id": OWN_ID, "result": {}}))));
-        assert!(!state.served(), "that is no answer to the editor");
+        assert!(!state.take_served(), "that is no answer to the editor");
         assert!(state.from_daemon(br#"{"method":"didChangeStatus"}"#));
     }
 
@@ -541,7 +541,7 @@ mod tests {
         asks(&mut state, 5, INLINE_COMPLETION);
         asks(&mut state, 6, "workspace/executeCommand");
         assert!(answers(&mut state, 2, json!({})));
-        assert!(state.served());
+        assert!(state.take_served());
         let replay = state.replay();
         let expected =
             ["initialized", "textDocument/didOpen", INLINE_COMPLETION, "workspace/executeCommand"];
@@ -549,7 +549,7 @@ mod tests {
         let sent = messages(&replay.to_editor);
         assert_eq!((&sent[0]["id"], &sent[0]["error"]["code"]), (&json!(3), &json!(-32800)));
         assert_eq!((&sent[1]["id"], &sent[1]["result"]["completions"]), (&json!(4), &json!([])));
-        assert!(!state.served());
+        assert!(!state.take_served());
         assert_eq!(state.replay().to_editor.len(), 0, "it is answered once");
     }
 

@@ -4,15 +4,16 @@
 use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, Loaded, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
+use crate::daemon::ends::{Ends, GivenUp};
 use crate::paths::Paths;
 use crate::platform::connection::CLOSES_ONE_DIRECTION;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::initialize::early_answer;
 use crate::protocol::lost::{self, Instead};
 use crate::protocol::outline::Outline;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
@@ -22,13 +23,16 @@ use tokio::time::{sleep, timeout};
 /// The number of messages that may be under way. A writer of more waits.
 const QUEUE: usize = 16;
 
-/// The number of daemons in a row that may end without an answer. After that, the next would not
-/// answer either.
-const UNANSWERED_LIMIT: u32 = 5;
-
 /// The pause before the next daemon is started. It grows with every daemon that ended without an
 /// answer.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
+
+/// The time in which an editor must send its first message, once there is no hope for a daemon.
+const FIRST_MESSAGE_LIMIT: Duration = Duration::from_secs(1);
+
+/// `InternalError` of JSON-RPC, and `MessageType.Error` of LSP.
+const INTERNAL_ERROR: i32 = -32603;
+const SHOWN_AS_ERROR: u8 = 1;
 
 /// The time in which a new daemon must answer the handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
@@ -75,7 +79,6 @@ impl Messages {
 }
 
 pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
-    let mut connection = connect_or_start(home, options).await?;
     let (answers, to_write) = channel(QUEUE);
     let (received, messages) = channel(QUEUE);
     // Reading and writing are tasks of their own, so that a message is not cut when a daemon is
@@ -84,35 +87,86 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
     let reading = tokio::spawn(read_all(received, answers.clone()));
     let messages = Messages { received: messages, next: None };
     let mut editor = Editor { messages, answers, state: Mutex::default() };
-    let mut unanswered = 0;
+    let carried = carry_while_there_is_a_daemon(home, options, &mut editor).await;
+    reading.abort();
+    if let Err(error) = &carried
+        && error.is::<GivenUp>()
+    {
+        editor.tell(&error.to_string()).await;
+    }
+    drop(editor);
+    let written = writing.await.context("the editor's stream broke")?;
+    carried?;
+    written.context("the editor's stream broke")
+}
+
+/// Carries messages, and starts another daemon when one is gone, until the editor is gone.
+///
+/// # Errors
+/// No daemon can be started, or several in a row have ended unused ([`GivenUp`]).
+async fn carry_while_there_is_a_daemon(
+    home: &Paths,
+    options: &ServeOptions,
+    editor: &mut Editor,
+) -> Result<()> {
+    let mut ends = Ends::default();
     loop {
-        let gone = match loaded(home, &mut editor, &mut connection).await? {
+        let mut connection = connect_or_start(home, options, &mut ends).await?;
+        let (gone, status) = match loaded(home, editor, &mut connection).await? {
             Loaded::Yes => {
                 let replay = editor.state.lock().replay();
-                carry(&mut editor, connection, replay).await
+                (carry(editor, connection, replay).await, None)
             }
-            Loaded::DaemonGone => Gone::Daemon,
+            Loaded::DaemonGone(status) => (Gone::Daemon, status),
         };
         // A daemon that ends cleanly removes its socket first. Then the user has asked it to end,
         // and the forwarder ends too.
         if gone == Gone::Editor || editor.state.lock().left() || !home.socket()?.exists() {
-            break;
+            return Ok(());
         }
-        unanswered = if editor.state.lock().served() { 0 } else { unanswered + 1 };
-        if unanswered == UNANSWERED_LIMIT {
-            bail!(
-                "{}: {UNANSWERED_LIMIT} daemons in a row ended without an answer; \
-                 this log says why",
-                home.daemon_log().display()
-            );
+        if editor.state.lock().take_served() {
+            ends = Ends::default();
+        } else {
+            ends.add(home, status)?;
         }
-        tracing::warn!("the daemon is gone; another takes its place");
-        sleep(RESTART_PAUSE * unanswered).await;
-        connection = connect_or_start(home, options).await?;
+        tracing::warn!("the daemon is gone; another is started");
+        sleep(RESTART_PAUSE * ends.count()).await;
     }
-    reading.abort();
-    drop(editor);
-    writing.await.context("the editor's stream broke")?.context("the editor's stream broke")
+}
+
+impl Editor {
+    /// Shows the user why nothing is completed. An editor that waits for the answer to `initialize`
+    /// gets the reason with it.
+    async fn tell(&mut self, reason: &str) {
+        let first = match self.state.lock().has_begun() {
+            true => None,
+            false => Some(self.messages.peek()),
+        };
+        let first = match first {
+            Some(first) => timeout(FIRST_MESSAGE_LIMIT, first).await.ok().flatten(),
+            None => None,
+        };
+        let request = first.and_then(|message| serde_json::from_slice::<Value>(message).ok());
+        let message = no_service(request.as_ref(), reason);
+        let _ = self.answers.send(message.to_string().into_bytes()).await;
+    }
+}
+
+/// The message that says why nothing is completed: the answer to the editor's first request, or
+/// else one to show.
+fn no_service(first: Option<&Value>, reason: &str) -> Value {
+    match first.filter(|request| !request["id"].is_null()) {
+        Some(request) => json!({
+            "jsonrpc": "2.0",
+            "id": request["id"],
+            "error": { "code": INTERNAL_ERROR, "message": reason },
+        }),
+        None => json!({
+            "jsonrpc": "2.0",
+            "method": "window/showMessage",
+            "params": { "type": SHOWN_AS_ERROR, "message": reason },
+        }),
+    }
 }
 
 /// Waits until the daemon has loaded its model. An editor that begins is answered meanwhile,
@@ -253,7 +307,6 @@ mod tests {
     use crate::daemon::handshake::{Welcome, write_line};
     use crate::platform::connection;
     use crate::testing::fixtures;
-    use serde_json::json;
     use tokio::net::UnixStream;
 
     /// A daemon that loads its model: the forwarder's connection, and the daemon's end of it.
@@ -322,6 +375,22 @@ mod tests {
         }
     }
 
+    /// What is said when daemon after daemon is killed was on stderr alone, which editors hide.
+    #[tokio::test]
+    async fn an_editor_is_told_why_there_is_no_daemon() {
+        let (mut waiting, mut shown) = editor(&[initialize(json!(["utf-8"]))]).await;
+        waiting.tell("killed").await;
+        let answer: Value = serde_json::from_slice(&shown.recv().await.unwrap()).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["message"]), (&json!(7), &json!("killed")));
+
+        let (mut begun, mut shown) = editor(&[]).await;
+        begun.state.lock().begin(initialize(json!([])), &json!({"capabilities": {}}));
+        begun.tell("killed").await;
+        let message: Value = serde_json::from_slice(&shown.recv().await.unwrap()).unwrap();
+        assert_eq!(message["method"], "window/showMessage");
+        assert_eq!(message["params"], json!({"type": 1, "message": "killed"}));
+    }
+
     #[tokio::test]
     async fn a_daemon_that_cannot_load_its_model_gives_the_reason() {
         let (_folder, home) = fixtures::home();
@@ -334,6 +403,6 @@ mod tests {
         let (mut connection, daemon) = loading_daemon();
         drop(daemon);
         let ended = loaded(&home, &mut editor, &mut connection).await;
-        assert_eq!(ended.unwrap(), Loaded::DaemonGone);
+        assert_eq!(ended.unwrap(), Loaded::DaemonGone(None));
     }
 }

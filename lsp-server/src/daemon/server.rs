@@ -2,9 +2,10 @@
 
 use crate::app::App;
 use crate::app::startup::{Prepared, ServeOptions};
-use crate::config::Config;
+use crate::daemon::anchors::{Anchors, Missing, elect_again};
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
+use crate::daemon::loading::LoadingNote;
 use crate::daemon::log_file;
 use crate::learning::LearnNow;
 use crate::paths::Paths;
@@ -13,7 +14,11 @@ use crate::platform::process::Termination;
 use crate::protocol::handlers;
 use crate::report::export;
 use crate::services::health::Source;
-use anyhow::{Result, anyhow};
+use crate::services::part::Part;
+use crate::tasks;
+use anyhow::{Result, anyhow, bail};
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
@@ -36,11 +41,17 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     home.create()?;
     let socket = home.socket()?;
-    let _elected = elect(&home)?;
     let log_file = home.daemon_log();
-    let prepared = Prepared::new(home, options)?;
+    let mut elected = elect(&home)?;
+    let mut loading_note = Some(LoadingNote::begin(&home));
+    let prepared = Prepared::new(home.clone(), options)?;
+    if let Some(note) = &mut loading_note {
+        note.name(prepared.model_name());
+    }
     let log = prepared.log();
     let mut listener = Listener::open(&socket)?;
+    let mut anchors = Anchors::new(&home, &elected)?;
+    let mut missing = anchors.follow();
     let (loading, progress) = watch::channel(Loading::Busy);
     let server = Server {
         progress,
@@ -52,6 +63,8 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let mut started = tokio::spawn(prepared.start());
     let mut log_checks = tokio::time::interval(log_file::CHECK_INTERVAL);
     let mut result = Ok(());
+    // A forwarder that finds no socket takes it that the user wants the daemon to end.
+    let mut lets_others_start = false;
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -60,8 +73,9 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                 // at once would fail in the same way.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
-            app = &mut started, if server.is_loading() => match app.map_err(Into::into).flatten() {
+            app = tasks::ended(&mut started), if server.is_loading() => match app.flatten() {
                 Ok((app, learn)) => {
+                    drop(loading_note.take());
                     let name = &app.services.adapters.model().name;
                     tracing::info!("serving {name} on {}", socket.display());
                     loading.send_replace(Loading::Done(app, learn));
@@ -83,11 +97,35 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                     tracing::warn!("{}: it is long and cannot be cut: {error}", log_file.display());
                 }
             }
+            Some(what) = missing.recv() => {
+                match restore(&home, what, &socket) {
+                    Ok((again, opened)) => {
+                        tracing::warn!("{what:?} was removed or replaced while the daemon ran");
+                        elected = again.unwrap_or(elected);
+                        listener = opened;
+                        anchors = Anchors::new(&home, &elected)?;
+                        missing = anchors.follow();
+                    }
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            part = server.vital_part_died() => {
+                result = Err(anyhow!("{part} has ended by a fault of Hone's own; the next editor \
+                    starts it again"));
+                lets_others_start = true;
+                break;
+            }
             () = server.stop.notified() => break,
             () = termination.requested() => break,
         }
     }
-    let _ = std::fs::remove_file(&socket);
+    // Another daemon's socket may be there by now.
+    if !lets_others_start && anchors.has_its_socket() {
+        let _ = std::fs::remove_file(&socket);
+    }
     drop(listener);
     // Editors' connections end, and those that wait for the model.
     drop(loading);
@@ -96,6 +134,21 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     // gives a thread of low priority little time to end.
     log.close();
     result
+}
+
+/// Makes again what is missing of what others find the daemon by.
+///
+/// # Errors
+/// The home is gone, or another daemon has taken over. This one can only end.
+fn restore(home: &Paths, missing: Missing, socket: &Path) -> Result<(Option<File>, Listener)> {
+    let elected = match missing {
+        Missing::Home => {
+            bail!("{}: moved or removed while the daemon ran", home.root().display())
+        }
+        Missing::Lock => Some(elect_again(home)?),
+        Missing::Socket => None,
+    };
+    Ok((elected, Listener::open(socket)?))
 }
 
 /// How far the daemon is with loading its model.
@@ -153,6 +206,14 @@ impl Server {
     async fn idle(&self) -> u64 {
         match self.app() {
             Some(app) => idle(&app).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Resolves when a part has died without which the daemon cannot do its work.
+    async fn vital_part_died(&self) -> Part {
+        match self.app() {
+            Some(app) => app.services.parts.vital_one_died().await,
             None => std::future::pending().await,
         }
     }
@@ -238,9 +299,8 @@ async fn connection(
             write_line(&mut write, &sendable(app.adopt(file, origin, basis).await)).await?;
         }
         Command::Configure => {
-            let config = Config::load(&app.paths.config_file());
-            let replaced = config.map(|config| app.services.settings.replace(config));
-            write_line(&mut write, &Reply::from(replaced)).await?;
+            let read = app.services.settings.reload(&app.paths.config_file());
+            write_line(&mut write, &Reply::from(read)).await?;
         }
         Command::Forget { scope, plan: true } => {
             write_line(&mut write, &sendable(app.plan_to_forget(scope).await)).await?;

@@ -18,6 +18,9 @@ pub const CLOSES_ONE_DIRECTION: bool = true;
 /// The longest path that a Unix socket can have on Linux and macOS, in bytes.
 const PATH_BYTES: usize = 103;
 
+/// True if what is listened on is a file, which somebody may remove.
+pub const LIES_ON_DISK: bool = true;
+
 pub struct Listener(UnixListener);
 
 impl Listener {

@@ -3,10 +3,10 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus};
 use tokio::process::Child;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{SignalKind, signal as listen};
 
 /// The niceness of threads that work in the background.
 #[cfg(target_os = "linux")]
@@ -21,8 +21,8 @@ pub struct Termination {
 impl Termination {
     pub fn listen() -> io::Result<Termination> {
         Ok(Termination {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
         })
     }
 
@@ -32,6 +32,11 @@ impl Termination {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+/// Returns the signal that has ended a process, if one has.
+pub fn signal(status: ExitStatus) -> Option<i32> {
+    status.signal()
 }
 
 /// Lets the program that `command` starts outlive this process. Ctrl-C in this process's terminal

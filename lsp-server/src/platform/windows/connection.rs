@@ -37,6 +37,9 @@ const BUSY_POLL: Duration = Duration::from_millis(10);
 /// The digits of the folder's hash in a pipe's name.
 const HASH_DIGITS: usize = 32;
 
+/// True if what is listened on is a file, which somebody may remove.
+pub const LIES_ON_DISK: bool = false;
+
 pub struct Listener {
     name: String,
     access: SecurityDescriptor,

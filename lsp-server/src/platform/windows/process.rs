@@ -7,7 +7,7 @@ use std::io;
 use std::mem::zeroed;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::os::windows::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::ptr::null;
 use tokio::process::Child;
 use tokio::signal::windows::{CtrlBreak, CtrlC, CtrlShutdown, ctrl_break, ctrl_c, ctrl_shutdown};
@@ -44,6 +44,11 @@ impl Termination {
             _ = self.shutdown.recv() => {}
         }
     }
+}
+
+/// Returns the signal that has ended a process. This system has none.
+pub fn signal(_status: ExitStatus) -> Option<i32> {
+    None
 }
 
 /// Lets the program that `command` starts outlive this process, without a window. Ctrl-C in this
