@@ -49,27 +49,20 @@ fn backend() -> Result<&'static LlamaBackend, String> {
 /// Takes the place of ggml's log, which tells of every library that is loaded.
 unsafe extern "C" fn no_log(_: sys::ggml_log_level, _: *const c_char, _: *mut c_void) {}
 
-/// Lets ggml search the libraries beside this program for the best that the CPU can run, and for
-/// GPUs.
+/// Lets ggml search the libraries next to this program for the best that the CPU can run, and for
+/// GPUs. Without a folder by name, ggml would search the current one, which may be a stranger's, and
+/// the one where it was built.
 #[cfg(feature = "portable")]
 fn load_kernels() -> Result<(), String> {
-    use llama_cpp_2::llama_backend::{load_backends, load_backends_from_path};
-
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let beside = program.parent().and_then(Path::parent).map(|root| root.join("lib/hone"));
-    match beside.filter(|folder| folder.is_dir()) {
-        Some(folder) => {
-            crate::libraries::check(&folder)?;
-            load_backends_from_path(&folder);
-        }
-        // The program runs from its build folder.
-        None => load_backends(),
-    }
+    let folder = crate::libraries::folder(&program)?;
+    crate::libraries::check(&folder)?;
+    llama_cpp_2::llama_backend::load_backends_from_path(&folder);
     // SAFETY: a plain count.
     match unsafe { sys::ggml_backend_dev_count() } {
         0 => Err(format!(
-            "{}: no kernels for this CPU in ../lib/hone beside it: unpack the whole archive",
-            program.display()
+            "{}: no library there is for this CPU; install Hone again",
+            folder.display()
         )),
         _ => Ok(()),
     }
