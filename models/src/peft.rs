@@ -56,7 +56,29 @@ struct LoraConfig {
     rank_pattern: serde_json::Map<String, serde_json::Value>,
     #[serde(default, skip_serializing_if = "map_is_empty")]
     alpha_pattern: serde_json::Map<String, serde_json::Value>,
+    /// How the weights began: a name, or true or false for the plain ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    init_lora_weights: Option<serde_json::Value>,
+    /// The fields of other versions of PEFT.
+    #[serde(flatten)]
+    others: serde_json::Map<String, serde_json::Value>,
 }
+
+/// The fields that mean nothing for weights that are saved, whatever their value.
+const MEANINGLESS_FIELDS: [&str; 9] = [
+    "auto_mapping",
+    "eva_config",
+    "exclude_modules",
+    "layers_pattern",
+    "megatron_core",
+    "peft_version",
+    "qalora_group_size",
+    "revision",
+    "runtime_config",
+];
+
+/// The beginnings that leave the base as it is.
+const PLAIN_BEGINNINGS: [&str; 3] = ["eva", "gaussian", "orthogonal"];
 
 fn no_bias() -> String {
     "none".into()
@@ -104,6 +126,8 @@ pub fn export(adapter: &LoraAdapter, base: &Gguf, folder: &Path) -> Result<()> {
         alora_invocation_tokens: Some(adapter.invocation.clone()).filter(|it| !it.is_empty()),
         rank_pattern: Default::default(),
         alpha_pattern: Default::default(),
+        init_lora_weights: None,
+        others: Default::default(),
     };
     let config = serde_json::to_vec_pretty(&config)?;
     for (name, content) in [(WEIGHTS_FILE, weights), (CONFIG_FILE, config)] {
@@ -160,7 +184,36 @@ fn check(config: &LoraConfig) -> Result<()> {
     ] {
         ensure!(!set, "{name} is set, which Hone does not serve; train the adapter without it");
     }
+    if let Some(beginning) = &config.init_lora_weights {
+        let is_plain = beginning.is_boolean()
+            || beginning.as_str().is_some_and(|name| PLAIN_BEGINNINGS.contains(&name));
+        ensure!(
+            is_plain,
+            "init_lora_weights is {beginning}, which may have changed the base as well; save the \
+             adapter with path_initial_model_for_weight_conversion, which makes it a plain one"
+        );
+    }
+    // A later PEFT may have a field that changes what the numbers mean.
+    let unknown = config
+        .others
+        .iter()
+        .find(|(name, value)| !MEANINGLESS_FIELDS.contains(&name.as_str()) && !says_nothing(value));
+    if let Some((name, _)) = unknown {
+        bail!("{name} is set, which Hone does not serve; train the adapter without it");
+    }
     Ok(())
+}
+
+/// Returns true if the value is what a field has that is not used.
+fn says_nothing(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Null => true,
+        serde_json::Value::Bool(set) => !set,
+        serde_json::Value::Number(_) => false,
+        serde_json::Value::String(text) => text.is_empty(),
+        serde_json::Value::Array(items) => items.is_empty(),
+        serde_json::Value::Object(fields) => fields.is_empty(),
+    }
 }
 
 fn pairs(content: &[u8], config: &LoraConfig, base: &Gguf) -> Result<Vec<LoraPair>> {
@@ -320,6 +373,7 @@ fn floats(tensor: &TensorView) -> Result<Vec<f32>> {
 mod tests {
     use super::*;
     use crate::gguf_write::Builder;
+    use serde_json::json;
 
     const SHA: &str = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32";
 
@@ -409,19 +463,90 @@ mod tests {
         assert_eq!(rows("starcoder2", "mlp.c_fc"), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
+    /// Imports an adapter that is saved with one field of its own.
+    fn import_with(
+        folder: &Path,
+        base: &Gguf,
+        key: &str,
+        value: serde_json::Value,
+    ) -> Result<LoraAdapter> {
+        let peft = folder.join("peft");
+        export(&adapter("qwen2"), base, &peft).unwrap();
+        let path = peft.join(CONFIG_FILE);
+        let mut config: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        config[key] = value;
+        std::fs::write(&path, config.to_string()).unwrap();
+        import(&peft, base, SHA)
+    }
+
+    /// With PiSSA the base was changed too, and the saved pair fits only that base. Such adapters
+    /// were imported without a word.
+    #[test]
+    fn a_field_that_changes_what_the_numbers_mean_is_refused_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = base(folder.path(), "qwen2");
+        for (key, value) in [
+            ("init_lora_weights", json!("pissa")),
+            ("init_lora_weights", json!("pissa_niter_16")),
+            ("init_lora_weights", json!("olora")),
+            ("init_lora_weights", json!("corda")),
+            ("init_lora_weights", json!("loftq")),
+            ("init_lora_weights", json!("lora_ga")),
+            ("init_lora_weights", json!("of a later version")),
+            ("alpha_pattern", json!({"q_proj": 8})),
+            ("rank_pattern", json!({"q_proj": 8})),
+            ("arrow_config", json!({"top_k": 2})),
+            ("corda_config", json!({"corda_method": "kpm"})),
+            ("layer_replication", json!([[0, 12], [6, 24]])),
+            ("layers_to_transform", json!([0, 1])),
+            ("layers_to_transform", json!(0)),
+            ("loftq_config", json!({"loftq_bits": 4})),
+            ("lora_bias", json!(true)),
+            ("megatron_config", json!({"hidden_size": 8})),
+            ("modules_to_save", json!(["lm_head"])),
+            ("target_parameters", json!(["experts.gate_up_proj"])),
+            ("trainable_token_indices", json!({"embed_tokens": [1]})),
+            ("use_bdlora", json!(true)),
+            ("use_qalora", json!(true)),
+            ("a_field_of_a_later_version", json!(1)),
+        ] {
+            let error = format!("{:#}", import_with(folder.path(), &base, key, value).unwrap_err());
+            assert!(error.contains(key) && !error.contains('\n'), "{error}");
+        }
+        for (key, value) in [
+            ("init_lora_weights", json!(true)),
+            ("init_lora_weights", json!(false)),
+            ("init_lora_weights", json!(null)),
+            ("init_lora_weights", json!("gaussian")),
+            ("init_lora_weights", json!("eva")),
+            ("init_lora_weights", json!("orthogonal")),
+            ("auto_mapping", json!({"base_model_class": "Qwen2ForCausalLM"})),
+            ("eva_config", json!({"rho": 2.0})),
+            ("exclude_modules", json!(["lm_head"])),
+            ("layers_pattern", json!(["layers"])),
+            ("layers_to_transform", json!(null)),
+            ("loftq_config", json!({})),
+            ("megatron_core", json!("megatron.core")),
+            ("modules_to_save", json!([])),
+            ("peft_version", json!("0.18.0")),
+            ("qalora_group_size", json!(16)),
+            ("revision", json!("main")),
+            ("use_qalora", json!(false)),
+        ] {
+            let said = format!("{key}: {value}");
+            let imported = import_with(folder.path(), &base, key, value);
+            assert_eq!(imported.expect(&said), adapter("qwen2"), "{said}");
+        }
+    }
+
     #[test]
     fn what_means_something_else_is_refused_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let base = base(folder.path(), "qwen2");
         let peft = folder.path().join("peft");
         let refused = |key: &str, value: serde_json::Value| {
-            export(&adapter("qwen2"), &base, &peft).unwrap();
-            let path = peft.join(CONFIG_FILE);
-            let mut config: serde_json::Value =
-                serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-            config[key] = value;
-            std::fs::write(&path, config.to_string()).unwrap();
-            format!("{:#}", import(&peft, &base, SHA).unwrap_err())
+            format!("{:#}", import_with(folder.path(), &base, key, value).unwrap_err())
         };
         assert!(refused("use_dora", true.into()).contains("use_dora is set"));
         assert!(refused("use_rslora", true.into()).contains("use_rslora is set"));
