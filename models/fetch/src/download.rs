@@ -4,6 +4,7 @@ use crate::limits::{
     CONNECT_TIMEOUT, FRUITLESS_ATTEMPTS_MAX, RESPONSE_TIMEOUT, RETRY_WAIT, STALL_TIMEOUT,
 };
 use crate::progress::PullProgress;
+use crate::proxy;
 use models::limits::CHUNK_BYTES;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -28,12 +29,14 @@ impl Fault {
     }
 }
 
-/// A client that trusts the certificates that the system trusts, and takes its proxy from
-/// the environment. A company's own CA works with it, and so does SSL_CERT_FILE.
-pub(crate) fn agent() -> Agent {
+/// Returns a client that trusts the certificates that the system trusts, and takes its proxy from
+/// the environment. A company's own CA works with it, and so does SSL_CERT_FILE. `addresses` are
+/// those that are known to be asked.
+pub(crate) fn agent(addresses: &[&str]) -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     Agent::config_builder()
         .tls_config(tls)
+        .proxy(proxy::of_environment(addresses))
         .http_status_as_error(false)
         .user_agent(concat!("hone/", env!("CARGO_PKG_VERSION")))
         .timeout_connect(Some(CONNECT_TIMEOUT))

@@ -67,11 +67,15 @@ impl Remotes {
     fn from_env() -> Remotes {
         let named = |name| env::var(name).ok().filter(|url| !url.is_empty());
         let or = |name, default: &str| named(name).unwrap_or_else(|| default.into());
+        let hub = or("HF_ENDPOINT", DEFAULT_HUB);
+        let index = or("PIP_INDEX_URL", pypi::DEFAULT_INDEX);
+        let mirror = named("HONE_MODEL_MIRROR");
+        let addresses = [&*hub, &*index].into_iter().chain(mirror.as_deref());
         Remotes {
-            agent: download::agent(),
-            hub: or("HF_ENDPOINT", DEFAULT_HUB),
-            index: or("PIP_INDEX_URL", pypi::DEFAULT_INDEX),
-            mirror: named("HONE_MODEL_MIRROR"),
+            agent: download::agent(&addresses.collect::<Vec<_>>()),
+            hub,
+            index,
+            mirror,
             hub_cache: HubCache::from_env(),
         }
     }

@@ -9,6 +9,7 @@ pub mod hub;
 pub mod limits;
 mod pinning;
 pub mod progress;
+mod proxy;
 mod pypi;
 mod route;
 #[cfg(test)]
