@@ -11,7 +11,7 @@ use feedback::testing;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A home with its folders in a temporary folder, which must outlive it.
@@ -75,6 +75,16 @@ impl Engine for HookedEngine {
         keep: &[AdapterVersion],
     ) -> Result<(), EngineError> {
         self.scripted.load_adapter(version, path, keep)
+    }
+}
+
+/// Waits for something that another task or thread brings about.
+pub async fn eventually(what: &str, happened: impl Fn() -> bool) {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let started = Instant::now();
+    while !happened() {
+        assert!(started.elapsed() < PATIENCE, "waited in vain: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -19,7 +19,7 @@ use std::path::Path;
 const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 
 /// The number of rounds that a leap may stand for, whatever its version number says. A round of the
-/// default team moves the shared part by a quarter of `team.max_norm`.
+/// default team moves the shared part by a quarter of `lab.team_max_norm`.
 const LEAP_ROUNDS_MAX: u64 = 16;
 
 /// The largest version number that a leap may have: 27 years of a round each day. A larger one

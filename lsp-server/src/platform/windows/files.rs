@@ -5,7 +5,7 @@ use super::security::{
     ADMINISTRATORS, SecurityDescriptor, lets_in_nobody_but, own_user, owner_and_list,
 };
 use super::{check, wide};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
 use std::path::Path;
