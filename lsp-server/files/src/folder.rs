@@ -92,7 +92,9 @@ impl Folder {
 pub fn real(file: &Path) -> Option<PathBuf> {
     file.ancestors().find_map(|there| {
         let real = there.canonicalize().ok()?;
-        Some(real.join(file.strip_prefix(there).ok()?))
+        let rest = file.strip_prefix(there).ok()?;
+        // With nothing to add, a slash would be added.
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
     })
 }
 

@@ -28,7 +28,7 @@ pub fn open(path: &Path) -> Result<Repository> {
 fn refused(path: &Path, error: &git2::Error) -> Error {
     let path = path.display();
     match error.code() {
-        ErrorCode::NotFound => {
+        ErrorCode::NotFound if error.message().starts_with("could not find repository") => {
             anyhow!("{path} is not inside a git repository: name a folder that is")
         }
         ErrorCode::Owner => anyhow!(
@@ -69,12 +69,12 @@ mod tests {
         let path = folder.path();
         assert!(refusal(path).contains("is not inside a git repository: name a folder"));
         let git = Repository::init(path).unwrap();
-        for elsewhere in ["/", "../elsewhere"] {
+        fs::create_dir(path.join("src")).unwrap();
+        for elsewhere in ["/", "../src"] {
             git.config().unwrap().set_str("core.worktree", elsewhere).unwrap();
             let refusal = refusal(path);
             assert!(refusal.contains("core.worktree names another folder"), "{refusal}");
         }
-        fs::create_dir(path.join("src")).unwrap();
         git.config().unwrap().set_str("core.worktree", "..").unwrap();
         assert!(open(&path.join("src")).is_ok(), "a submodule has this setting");
         git.config().unwrap().remove("core.worktree").unwrap();

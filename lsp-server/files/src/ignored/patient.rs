@@ -156,6 +156,9 @@ mod tests {
         let verdict = verdicts().ask(&root.join("link/sub/new.rs"), LONG).unwrap();
         let real = root.join("private/sub/new.rs");
         assert_eq!(verdict, Verdict { is_ignored: false, real: Some((real, true)) });
+        let verdict = verdicts().ask(&root.join("link"), LONG).unwrap();
+        let (real, _) = verdict.real.unwrap();
+        assert_eq!(real.as_os_str(), root.join("private").as_os_str(), "without a slash");
     }
 
     /// Whoever asks while the disk is silent has no verdict, at once, and others are not kept.
