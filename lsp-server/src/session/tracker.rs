@@ -7,19 +7,25 @@
 //! is typed through. Anything else in its place is a rejection.
 //!
 //! An edit elsewhere in the document tells nothing, because other cursors, formatters and automatic
-//! imports make such edits too. The offer then moves along with its place.
+//! imports make such edits too. The offer then moves along with its place. It ends without a verdict
+//! if the edit changes the text that it continues ([`TextBefore`]).
 //!
-//! An offer that the user cannot have read in time gets no label. Neither does one that the user
-//! left for another offer of the same answer.
+//! An offer that the user cannot have read in time gets no label ([`ends`]). Neither does one that
+//! the user left for another offer of the same answer.
+
+mod ends;
+mod text_before;
+
+pub use ends::MIN_VISIBLE_MS;
+pub use text_before::TextBefore;
 
 use completion::document::Edit;
+use ends::{End, Exposure};
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
+use ropey::Rope;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
-
-/// An offer that stands for this long counts as seen, if the client does not report it.
-pub const MIN_VISIBLE_MS: u64 = 250;
 
 /// An offer that stands for this long without an answer is rejected.
 pub const REJECT_TIMEOUT_MS: u64 = 10_000;
@@ -40,6 +46,8 @@ pub struct Offer {
     /// Character offset in the document at which the text goes in.
     pub start: usize,
     pub text: String,
+    /// What it continues.
+    pub before: TextBefore,
     /// Text before `start` that the prompt had left for the answer to reproduce.
     pub healing: String,
     /// Characters at the beginning of `text` that are the rest of an entry of the editor's
@@ -91,7 +99,7 @@ enum Step {
     /// The edit is elsewhere in the document. The offer moves along with its place.
     Elsewhere,
     /// The edit rewrites the place of the offer together with what is around it, as a formatter
-    /// does. This tells nothing about the offer.
+    /// does, or what stands before it. This tells nothing about the offer.
     Rewritten,
 }
 
@@ -132,7 +140,7 @@ impl Live {
         let takes_marks = marks > 0 && end == cursor + marks && !edit.inserted.is_empty();
         let is_around = edit.start < self.offer.start && (end > cursor + marks || takes_marks);
         // A key at the start of the offer puts text in or takes it away. It does not do both.
-        let is_before = end == self.offer.start && edit.removed > 0 && !edit.inserted.is_empty();
+        let is_before = edit.start < self.offer.start && !edit.inserted.is_empty();
         if is_around || is_before {
             return Step::Rewritten;
         }
@@ -219,21 +227,20 @@ impl Live {
         self.progress.saturating_sub(self.offer.entry_chars)
     }
 
-    /// The outcome if the user leaves it now. `rejected` is the outcome if it was seen and not
-    /// used.
-    fn left_with(&self, rejected: Outcome, now_ms: u64) -> Outcome {
-        let visible = self.shown || now_ms.saturating_sub(self.served_at_ms) >= MIN_VISIBLE_MS;
+    /// The outcome if it ends now in this way, unless some of it is in the document.
+    fn left_with(&self, end: End, client_reports: bool, now_ms: u64) -> Outcome {
         let length = self.offer.text.chars().count() - self.offer.entry_chars;
         let progress = self.offered_progress();
         if self.accepted_utf16 > 0 || (self.taking && progress > 0) {
-            Outcome::PartlyAccepted { utf16: self.accepted_utf16.max(self.progress_utf16()) }
-        } else if progress as f32 >= TYPED_THROUGH_MIN_SHARE * length as f32 {
-            Outcome::TypedThrough { utf16: self.progress_utf16() }
-        } else if visible {
-            rejected
-        } else {
-            Outcome::Unseen
+            return Outcome::PartlyAccepted {
+                utf16: self.accepted_utf16.max(self.progress_utf16()),
+            };
         }
+        if progress as f32 >= TYPED_THROUGH_MIN_SHARE * length as f32 {
+            return Outcome::TypedThrough { utf16: self.progress_utf16() };
+        }
+        let visible_ms = now_ms.saturating_sub(self.served_at_ms);
+        end.outcome(Exposure { is_reported: self.shown, client_reports, visible_ms })
     }
 }
 
@@ -273,13 +280,16 @@ pub struct Tracker {
     live: Option<Answer>,
     decided: VecDeque<(OfferId, Outcome)>,
     decided_now: Vec<Decided>,
+    /// True once the client has reported an offer as shown. Its silence about another one then
+    /// means that this one was not shown.
+    client_reports: bool,
 }
 
 impl Tracker {
     /// A new answer takes the place of the live one. Its first offer is on screen. `is_complete` if
     /// it has all offers that there are for the place.
     pub fn serve(&mut self, offers: Vec<Offer>, is_complete: bool, now_ms: u64) -> Vec<EventKind> {
-        let events = self.leave(Outcome::Superseded, Evidence::Document, now_ms);
+        let events = self.leave(End::Replaced, now_ms);
         let offers: Vec<_> = offers.into_iter().map(|offer| Live::new(offer, now_ms)).collect();
         self.live = (!offers.is_empty()).then_some(Answer { offers, current: 0, is_complete });
         events
@@ -298,23 +308,44 @@ impl Tracker {
         self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id)
     }
 
+    /// Returns true if this offer is live, or if its outcome may still be changed here.
+    pub fn knows(&self, id: &str) -> bool {
+        self.live().any(|live| live == id) || self.decided.iter().any(|(decided, _)| decided == id)
+    }
+
+    /// Notes that the client reports which offers it shows.
+    pub fn client_reports(&mut self) {
+        self.client_reports = true;
+    }
+
     /// Offers that were decided since this was asked last.
     pub fn take_decided(&mut self) -> Vec<Decided> {
         std::mem::take(&mut self.decided_now)
     }
 
-    /// What remains of the live offer at this cursor, if the document still agrees with it. While
-    /// the user types along, no new computation and no new offer are needed.
-    pub fn continuation(&mut self, uri: &str, cursor: usize) -> Option<(OfferId, String)> {
+    /// What remains of the live offer at this cursor of a text, if the text still agrees with it.
+    /// While the user types along, no new computation and no new offer are needed.
+    pub fn continuation(
+        &mut self,
+        uri: &str,
+        text: &Rope,
+        cursor: usize,
+    ) -> Option<(OfferId, String)> {
         let live = self.live.as_mut()?.current_mut();
-        let here = live.offer.uri == uri && live.follow(cursor);
+        let is_same = live.offer.uri == uri && live.offer.before.is_before(text, live.offer.start);
+        let here = is_same && live.follow(cursor);
         here.then(|| (live.offer.id.clone(), live.remaining().to_owned()))
     }
 
     /// The same for every offer of the live answer, once others were asked for. What is on screen
     /// comes first, because clients show the first.
-    pub fn continuations(&mut self, uri: &str, cursor: usize) -> Option<Vec<(OfferId, String)>> {
-        let first = self.continuation(uri, cursor)?;
+    pub fn continuations(
+        &mut self,
+        uri: &str,
+        text: &Rope,
+        cursor: usize,
+    ) -> Option<Vec<(OfferId, String)>> {
+        let first = self.continuation(uri, text, cursor)?;
         let answer = self.live.as_mut().filter(|answer| answer.is_complete)?;
         let others = answer.others().filter_map(|(_, live)| {
             live.follow(cursor).then(|| (live.offer.id.clone(), live.remaining().to_owned()))
@@ -343,17 +374,17 @@ impl Tracker {
 
     /// The cursor is elsewhere, and there was no edit.
     pub fn supersede(&mut self, now_ms: u64) -> Vec<EventKind> {
-        self.leave(Outcome::Superseded, Evidence::Document, now_ms)
+        self.leave(End::Replaced, now_ms)
     }
 
     /// The document changed.
     pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, Some(Outcome::RejectedEdit), now_ms)
+        self.follow(uri, edit, Some(End::Edited), now_ms)
     }
 
     /// The document changed, and a tool may have done it. That is no verdict on the offer.
     pub fn edit_by_tool(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, Some(Outcome::Superseded), now_ms)
+        self.follow(uri, edit, Some(End::Replaced), now_ms)
     }
 
     /// The document ends with a line break now. The offer stays before it, where the editor keeps
@@ -362,14 +393,19 @@ impl Tracker {
         self.follow(uri, edit, None, now_ms)
     }
 
-    /// `away` is the outcome of an offer that the edit does not go on with. `None`: it stays.
-    fn follow(
-        &mut self,
-        uri: &str,
-        edit: &Edit,
-        away: Option<Outcome>,
-        now_ms: u64,
-    ) -> Vec<EventKind> {
+    /// Ends the live offer without a verdict if the document, whose text this is after an edit, has
+    /// another text before the offer than the one that it continues.
+    pub fn check_text_before(&mut self, uri: &str, text: &Rope, now_ms: u64) -> Vec<EventKind> {
+        let live = self.live.as_ref().map(Answer::current);
+        let is_other = live.is_some_and(|live| {
+            live.offer.uri == uri && !live.offer.before.is_before(text, live.offer.start)
+        });
+        if is_other { self.leave(End::Replaced, now_ms) } else { vec![] }
+    }
+
+    /// Follows an edit. `away` is how an offer ends that the edit does not continue; without it, the
+    /// offer stays.
+    fn follow(&mut self, uri: &str, edit: &Edit, away: Option<End>, now_ms: u64) -> Vec<EventKind> {
         let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
         let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
         if edit.removed == 0 && edit.inserted.is_empty() {
@@ -398,8 +434,7 @@ impl Tracker {
                         answer.current = index;
                         self.decide(Outcome::Accepted, Evidence::Document)
                     }
-                    None => away
-                        .map_or_else(Vec::new, |away| self.leave(away, Evidence::Document, now_ms)),
+                    None => away.map_or_else(Vec::new, |away| self.leave(away, now_ms)),
                 }
             }
         }
@@ -424,6 +459,12 @@ impl Tracker {
     /// The client confirms that the offer is on screen. It may have replaced another one of the
     /// same answer.
     pub fn shown(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
+        self.client_reports();
+        self.show(id, now_ms)
+    }
+
+    /// Notes that an offer is on screen.
+    fn show(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
         let before = self.live.as_ref().map(|answer| answer.current);
         let Some(live) = self.turn_to(id) else { return vec![] };
         let first_time = !std::mem::replace(&mut live.shown, true);
@@ -452,7 +493,7 @@ impl Tracker {
     /// The client is about to accept the offer or a word of it. The change that follows tells
     /// which.
     pub fn taking(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
-        let events = self.shown(id, now_ms);
+        let events = self.show(id, now_ms);
         match self.turn_to(id) {
             Some(live) => live.taking = true,
             None => return self.accepted(id),
@@ -465,13 +506,13 @@ impl Tracker {
         self.live.as_ref().map(|answer| answer.current().offer.id.clone())
     }
 
-    /// The client says that the user turned the offer down.
+    /// The client says that the user rejected the offer.
     pub fn rejected(&mut self, id: &str, reason: Outcome, now_ms: u64) -> Vec<EventKind> {
         let Some(answer) = &mut self.live else { return vec![] };
         match answer.index_of(id) {
             Some(index) if index == answer.current || reason != Outcome::Superseded => {
                 answer.current = index;
-                self.leave(reason, Evidence::ClientNotice, now_ms)
+                self.leave(End::Notice(reason), now_ms)
             }
             // Nobody looked at it; what is on screen stays.
             Some(index) => {
@@ -482,11 +523,11 @@ impl Tracker {
         }
     }
 
-    /// Time passed. Who types along, or takes word after word, has not turned the offer down.
+    /// Time passed. Who types along, or accepts word after word, has not rejected the offer.
     pub fn tick(&mut self, now_ms: u64) -> Vec<EventKind> {
         let since = self.live.as_ref().map(|answer| answer.current().waits_since_ms);
         let expired = since.is_some_and(|since| now_ms.saturating_sub(since) >= REJECT_TIMEOUT_MS);
-        if expired { self.leave(Outcome::RejectedTimeout, Evidence::Clock, now_ms) } else { vec![] }
+        if expired { self.leave(End::TimedOut, now_ms) } else { vec![] }
     }
 
     /// The document was closed, or opened again. The offer ends without a verdict.
@@ -504,11 +545,11 @@ impl Tracker {
         Some(answer.current_mut())
     }
 
-    fn leave(&mut self, outcome: Outcome, evidence: Evidence, now_ms: u64) -> Vec<EventKind> {
+    fn leave(&mut self, end: End, now_ms: u64) -> Vec<EventKind> {
         match &self.live {
             Some(answer) => {
-                let outcome = answer.current().left_with(outcome, now_ms);
-                self.decide(outcome, evidence)
+                let outcome = answer.current().left_with(end, self.client_reports, now_ms);
+                self.decide(outcome, end.evidence())
             }
             None => vec![],
         }

@@ -41,6 +41,8 @@ pub struct Inbox {
     pub live: Option<Live>,
     ended: VecDeque<OfferId>,
     last_taken: Option<Taken>,
+    /// True once the client has reported an edit as shown.
+    pub client_reports: bool,
     /// Requests so far. Only the newest one is answered.
     pub asked: u64,
     /// The documents, the one that was used last first.

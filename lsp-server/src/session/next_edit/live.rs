@@ -7,7 +7,7 @@ use next_edit::NextEdit;
 use ropey::Rope;
 use std::ops::Range;
 
-/// The time after which an edit counts as seen that the client does not call shown.
+/// The time in ms after which an edit counts as seen, if its client never reports what it shows.
 pub const SEEN_AFTER_MS: u64 = 700;
 
 /// Other lines that the user edits until the offered edit counts as passed by.
@@ -31,6 +31,8 @@ pub struct Live {
     cursor_line: usize,
     offered_ms: u64,
     shown: bool,
+    /// True if the client reports the edits that it shows.
+    client_reports: bool,
     /// The user has begun to write at the place.
     is_touched: bool,
     /// Where else the user made changes since: the document and the line.
@@ -44,6 +46,7 @@ impl Live {
         place: Range<usize>,
         cursor_line: usize,
         offered_ms: u64,
+        client_reports: bool,
     ) -> Live {
         let elsewhere = vec![];
         Live {
@@ -53,6 +56,7 @@ impl Live {
             cursor_line,
             offered_ms,
             shown: false,
+            client_reports,
             is_touched: false,
             elsewhere,
         }
@@ -73,9 +77,11 @@ impl Live {
         is_same && self.place == *place && self.edit.new == edit.new && !self.is_touched
     }
 
-    /// An outcome that the user only can have meant if the edit was seen.
+    /// Returns an outcome that the user can only have meant if the edit was seen. An edit that a
+    /// client does not report, although it reports what it shows, was not on screen.
     pub fn left(&self, outcome: NextEditOutcome, now_ms: u64) -> NextEditOutcome {
-        let is_seen = self.shown || now_ms.saturating_sub(self.offered_ms) >= SEEN_AFTER_MS;
+        let visible_ms = now_ms.saturating_sub(self.offered_ms);
+        let is_seen = self.shown || (!self.client_reports && visible_ms >= SEEN_AFTER_MS);
         if is_seen { outcome } else { NextEditOutcome::Unseen }
     }
 

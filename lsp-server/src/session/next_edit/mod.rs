@@ -11,6 +11,7 @@ mod live;
 mod offer;
 mod scan;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod tests;
 mod unopened;
 
@@ -177,6 +178,7 @@ impl Session {
     /// The client has an edit on screen.
     pub fn next_edit_shown(&self, id: &str) {
         let mut state = self.state.lock();
+        state.next_edits.client_reports = true;
         if let Some(live) = state.next_edits.live.as_mut().filter(|live| live.id == id) {
             live.is_shown();
         }

@@ -150,7 +150,8 @@ impl Session {
             let answer = offered(state, &id, &one)?;
             events.push(record(id.clone(), &one, asked.trigger, gate));
             let Candidate { edit, place, cursor_line, .. } = one;
-            state.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms));
+            let reports = state.next_edits.client_reports;
+            state.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms, reports));
             Some(answer)
         });
         self.services.recorder.record(events);

@@ -1,7 +1,7 @@
 //! What holds of every offer in whatever order an editor, a user and the clock
 //! may act: thousands of random stories, told to the tracker and folded.
 
-use crate::session::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, Tracker};
+use crate::session::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, TextBefore, Tracker};
 use completion::document::Edit;
 use feedback::episode::Fold;
 use feedback::event::{
@@ -9,6 +9,7 @@ use feedback::event::{
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use ropey::Rope;
 use std::collections::HashMap;
 
 const URI: &str = "file:///a.rs";
@@ -23,6 +24,7 @@ const STEPS: usize = 40;
 struct Known {
     served_ms: u64,
     shown_ms: Option<u64>,
+    before: TextBefore,
     outcomes: Vec<(Outcome, Evidence)>,
 }
 
@@ -36,6 +38,10 @@ struct Story {
     ids: Vec<String>,
     /// Where the last offer was made, and what of it is typed.
     place: (usize, String, usize),
+    text: Rope,
+    /// True if the client reports some of its offers as shown, and if it has done so.
+    reports: bool,
+    has_reported: bool,
 }
 
 impl Story {
@@ -49,6 +55,9 @@ impl Story {
             known: HashMap::new(),
             ids: vec![],
             place: (0, String::new(), 0),
+            text: Rope::from_str("x = 1\n  y(\n\na.b().c()\n    \n}\n"),
+            reports: seed % 2 == 0,
+            has_reported: false,
         }
     }
 
@@ -59,6 +68,11 @@ impl Story {
                     let known =
                         self.known.get_mut(id).expect("an outcome of an offer that was made");
                     known.outcomes.push((*outcome, *evidence));
+                    let rejects =
+                        [Outcome::RejectedEsc, Outcome::RejectedTimeout, Outcome::RejectedEdit];
+                    if self.has_reported && rejects.contains(outcome) {
+                        assert!(known.shown_ms.is_some(), "{id} was not shown and is {outcome:?}");
+                    }
                     if *outcome == Outcome::RejectedTimeout {
                         let since = known.shown_ms.unwrap_or(known.served_ms).min(known.served_ms);
                         assert!(self.now_ms - since >= REJECT_TIMEOUT_MS, "{id} timed out early");
@@ -85,7 +99,10 @@ impl Story {
                 self.place = (start, text.clone(), 0);
             }
             self.ids.push(id.clone());
-            self.known.insert(id.clone(), Known { served_ms: self.now_ms, ..Known::default() });
+            let before = TextBefore::of(&self.text, start);
+            let (served_ms, known_before) = (self.now_ms, before.clone());
+            let known = Known { served_ms, before: known_before, ..Known::default() };
+            self.known.insert(id.clone(), known);
             let completion = Completion {
                 id: id.clone(),
                 path: URI.into(),
@@ -109,7 +126,7 @@ impl Story {
             };
             self.record(vec![EventKind::Completion(Box::new(completion))]);
             let (uri, healing) = (URI.to_owned(), String::new());
-            offers.push(Offer { id, uri, start, text, healing, entry_chars: 0 });
+            offers.push(Offer { id, uri, start, text, before, healing, entry_chars: 0 });
         }
         let events = self.tracker.serve(offers, count > 1, self.now_ms);
         self.record(events);
@@ -146,8 +163,29 @@ impl Story {
             7 => Edit { start: self.rng.random_range(0..30), removed: 0, inserted: "q".into() },
             _ => Edit { start: 0, removed: 0, inserted: String::new() },
         };
-        let uri = if self.rng.random_range(0..8) == 0 { OTHER } else { URI };
-        self.tracker.edit(uri, &edit, self.now_ms)
+        if self.rng.random_range(0..8) == 0 {
+            return self.tracker.edit(OTHER, &edit, self.now_ms);
+        }
+        let length = self.text.len_chars();
+        let start = edit.start.min(length);
+        let removed = edit.removed.min(length - start);
+        let edit = Edit { start, removed, ..edit };
+        self.text.remove(start..start + removed);
+        self.text.insert(start, &edit.inserted);
+        let mut events = self.tracker.edit(URI, &edit, self.now_ms);
+        events.extend(self.tracker.check_text_before(URI, &self.text, self.now_ms));
+        events
+    }
+
+    /// Asks for what is continued, which was asked for behind the same text.
+    fn continue_live(&mut self, cursor: usize) {
+        let rest = self.tracker.continuations(URI, &self.text, cursor);
+        let place = self.tracker.place(URI);
+        for (id, _) in rest.into_iter().flatten() {
+            let start = place.as_ref().expect("a live offer").start;
+            let known = &self.known[&id];
+            assert!(known.before.is_before(&self.text, start), "{id} is for another text");
+        }
     }
 
     fn step(&mut self) {
@@ -162,12 +200,15 @@ impl Story {
             }
             13 => {
                 let cursor = self.place.0 + self.place.2 + self.rng.random_range(0..3);
-                self.tracker.continuations(URI, cursor);
-                return;
+                return self.continue_live(cursor);
             }
             2..=5 => self.edit(),
             6 => self.tracker.accepted(&id),
-            7 => self.tracker.shown(&id, now_ms),
+            7 if !self.reports => return,
+            7 => {
+                self.has_reported = true;
+                self.tracker.shown(&id, now_ms)
+            }
             8 => {
                 let length = self.rng.random_range(0..15);
                 self.tracker.partly_accepted(&id, length)

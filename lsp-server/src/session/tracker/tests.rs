@@ -13,6 +13,7 @@ fn offered() -> Tracker {
         uri: URI.into(),
         start: 10,
         text,
+        before: TextBefore::default(),
         healing: String::new(),
         entry_chars: 0,
     };
@@ -62,7 +63,10 @@ fn typing_the_whole_offer_is_typing_through() {
 fn the_rest_is_accepted_after_some_typing() {
     let mut tracker = offered();
     assert_eq!(type_text(&mut tracker, "pu"), vec![]);
-    assert_eq!(tracker.continuation(URI, 12), Some(("o1".into(), "sh(item);".into())));
+    assert_eq!(
+        tracker.continuation(URI, &Rope::new(), 12),
+        Some(("o1".into(), "sh(item);".into()))
+    );
     let events = tracker.edit(URI, &insert(12, "sh(item);"), READ);
     assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
 }
@@ -91,10 +95,16 @@ fn an_edit_elsewhere_is_no_verdict_and_the_offer_moves_along() {
     let shorter = Edit { start: 2, removed: 3, inserted: "x".into() };
     assert_eq!(tracker.edit(URI, &shorter, READ), vec![], "a line above is formatted");
     let start = 10 + 7 - 2;
-    assert_eq!(tracker.continuation(URI, start), Some(("o1".into(), "push(item);".into())));
+    assert_eq!(
+        tracker.continuation(URI, &Rope::new(), start),
+        Some(("o1".into(), "push(item);".into()))
+    );
     assert_eq!(tracker.edit(URI, &insert(start, "p"), READ), vec![]);
     assert_eq!(tracker.edit(URI, &insert(5, "p"), READ), vec![], "the other one of two cursors");
-    assert_eq!(tracker.continuation(URI, start + 2), Some(("o1".into(), "ush(item);".into())));
+    assert_eq!(
+        tracker.continuation(URI, &Rope::new(), start + 2),
+        Some(("o1".into(), "ush(item);".into()))
+    );
     let events = tracker.edit(URI, &insert(start + 2, "ush(item);"), READ);
     assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
 }
@@ -126,7 +136,10 @@ fn what_is_rewritten_up_to_the_offer_is_no_verdict() {
     let removed = Edit { start: 9, removed: 1, inserted: String::new() };
     assert_eq!(tracker.edit(URI, &removed, READ), vec![]);
     assert_eq!(tracker.edit(URI, &insert(9, "  "), READ), vec![]);
-    assert_eq!(tracker.continuation(URI, 13), Some(("o1".into(), "sh(item);".into())));
+    assert_eq!(
+        tracker.continuation(URI, &Rope::new(), 13),
+        Some(("o1".into(), "sh(item);".into()))
+    );
 }
 
 #[test]
@@ -213,7 +226,15 @@ fn a_part_of_an_entry_is_no_part_of_the_offer_behind_it() {
         let (id, text) = ("o1".into(), "ndIndex(x);".into());
         let uri = URI.into();
         let healing = String::new();
-        let offer = Offer { id, uri, start: 12, text, healing, entry_chars: 7 };
+        let offer = Offer {
+            id,
+            uri,
+            start: 12,
+            text,
+            before: TextBefore::default(),
+            healing,
+            entry_chars: 7,
+        };
         tracker.serve(vec![offer], false, 0);
         tracker.told("o1", "", "fi");
         tracker
@@ -255,7 +276,10 @@ fn backspace_over_what_was_typed_brings_the_offer_back() {
     type_text(&mut tracker, "pus");
     let backspace = Edit { start: 12, removed: 1, inserted: String::new() };
     assert_eq!(tracker.edit(URI, &backspace, READ), vec![]);
-    assert_eq!(tracker.continuation(URI, 12), Some(("o1".into(), "sh(item);".into())));
+    assert_eq!(
+        tracker.continuation(URI, &Rope::new(), 12),
+        Some(("o1".into(), "sh(item);".into()))
+    );
 }
 
 #[test]
@@ -263,7 +287,7 @@ fn a_bracket_the_editor_closed_by_itself_is_still_typing_along() {
     let mut tracker = offered();
     type_text(&mut tracker, "push");
     assert_eq!(tracker.edit(URI, &insert(14, "()"), READ), vec![]);
-    assert_eq!(tracker.continuation(URI, 15), Some(("o1".into(), "item);".into())));
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 15), Some(("o1".into(), "item);".into())));
 }
 
 /// `()` typed by its first key is one character of the offer, not two: the
@@ -277,13 +301,14 @@ fn a_pair_in_the_offer_itself_is_typed_by_its_first_mark() {
         uri: URI.into(),
         start: 10,
         text,
+        before: TextBefore::default(),
         healing: String::new(),
         entry_chars: 0,
     };
     tracker.serve(vec![offer], false, 0);
     type_text(&mut tracker, "pop");
     assert_eq!(tracker.edit(URI, &insert(13, "()"), READ), vec![]);
-    assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), ");".into())));
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 14), Some(("o1".into(), ");".into())));
     let events = tracker.supersede(READ);
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 4 }, Evidence::Document));
 }
@@ -296,7 +321,15 @@ fn a_pair_that_is_all_of_the_offer_may_have_been_typed() {
         let mut tracker = Tracker::default();
         let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), "()".to_owned());
         tracker.serve(
-            vec![Offer { id, uri, start: 10, text, healing: String::new(), entry_chars: 0 }],
+            vec![Offer {
+                id,
+                uri,
+                start: 10,
+                text,
+                before: TextBefore::default(),
+                healing: String::new(),
+                entry_chars: 0,
+            }],
             false,
             0,
         );
@@ -321,7 +354,15 @@ fn a_pair_that_is_all_of_the_offer_may_have_been_typed() {
 fn offered_in_brackets(text: &str) -> Tracker {
     let mut tracker = Tracker::default();
     let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), text.to_owned());
-    let offer = Offer { id, uri, start: 10, text, healing: String::new(), entry_chars: 0 };
+    let offer = Offer {
+        id,
+        uri,
+        start: 10,
+        text,
+        before: TextBefore::default(),
+        healing: String::new(),
+        entry_chars: 0,
+    };
     tracker.serve(vec![offer], false, 0);
     tracker.told("o1", ")", "");
     tracker
@@ -347,8 +388,8 @@ fn taking_the_place_of_a_bracket_is_an_acceptance() {
 fn a_bracket_typed_over_goes_along() {
     let mut tracker = offered_in_brackets("a, b);");
     assert_eq!(type_text(&mut tracker, "a, b"), vec![]);
-    assert_eq!(tracker.continuation(URI, 16), None, "past the bracket");
-    assert_eq!(tracker.continuation(URI, 15), Some(("o1".into(), ";".into())));
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 16), None, "past the bracket");
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 15), Some(("o1".into(), ";".into())));
     let events = tracker.edit(URI, &insert(15, ";"), READ);
     assert_eq!(events, outcome(Outcome::TypedThrough { utf16: 6 }, Evidence::Document));
     // The key behind it may come before the next request.
@@ -390,7 +431,7 @@ fn words_are_taken_on_both_sides_of_a_bracket() {
     tracker.partly_accepted("o1", 4);
     assert_eq!(tracker.edit(URI, &insert(15, ".c"), READ), vec![]);
     tracker.partly_accepted("o1", 7);
-    assert_eq!(tracker.continuation(URI, 17), Some(("o1".into(), "();".into())));
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 17), Some(("o1".into(), "();".into())));
     let events = tracker.edit(URI, &insert(17, "();"), READ);
     assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
 }
@@ -403,7 +444,7 @@ fn a_bracket_closed_while_typing_along_is_replaced_too() {
     tracker.told("o1", ")", "");
     let both = replace(14, 2, "");
     assert_eq!(tracker.edit(URI, &both, READ), vec![], "a backspace takes both");
-    assert_eq!(tracker.continuation(URI, 14), Some(("o1".into(), "(item);".into())));
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 14), Some(("o1".into(), "(item);".into())));
     tracker.edit(URI, &insert(14, "()"), READ);
     tracker.told("o1", ")", "");
     let events = tracker.edit(URI, &replace(15, 1, "item);"), READ);
@@ -434,7 +475,15 @@ fn offered_lines() -> Tracker {
     let mut tracker = Tracker::default();
     let (uri, text, healing) = (URI.into(), LINES.to_owned(), String::new());
     tracker.serve(
-        vec![Offer { id: "o1".into(), uri, start: 10, text, healing, entry_chars: 0 }],
+        vec![Offer {
+            id: "o1".into(),
+            uri,
+            start: 10,
+            text,
+            before: TextBefore::default(),
+            healing,
+            entry_chars: 0,
+        }],
         false,
         0,
     );
@@ -448,11 +497,11 @@ fn a_line_break_comes_with_its_indentation_and_goes_along() {
     assert_eq!(type_text(&mut tracker, "if größe {"), vec![]);
     assert_eq!(tracker.edit(URI, &insert(20, "\n        "), READ), vec![]);
     let rest = Some(("o1".into(), "b();\n    }".into()));
-    assert_eq!(tracker.continuation(URI, 29), rest);
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 29), rest);
     let back = Edit { start: 25, removed: 4, inserted: String::new() };
     assert_eq!(tracker.edit(URI, &back, READ), vec![]);
     let rest = Some(("o1".into(), "    b();\n    }".into()));
-    assert_eq!(tracker.continuation(URI, 25), rest);
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 25), rest);
     let events = tracker.edit(URI, &insert(25, "    b();\n    }"), READ);
     assert_eq!(events, outcome(Outcome::Accepted, Evidence::Document));
 }
@@ -486,7 +535,7 @@ fn a_line_taken_of_several_and_then_something_else_is_partly_accepted() {
     assert_eq!(tracker.edit(URI, &insert(21, "        b();"), READ), vec![]);
     tracker.partly_accepted("o1", 23);
     let rest = Some(("o1".into(), "\n    }".into()));
-    assert_eq!(tracker.continuation(URI, 33), rest);
+    assert_eq!(tracker.continuation(URI, &Rope::new(), 33), rest);
     let events = tracker.edit(URI, &insert(33, " // why"), READ);
     assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 23 }, Evidence::Document));
 }
@@ -511,6 +560,7 @@ fn invoked_answer() -> Tracker {
         uri: URI.into(),
         start: 10,
         text: text.into(),
+        before: TextBefore::default(),
         healing: String::new(),
         entry_chars: 0,
     };
@@ -535,7 +585,7 @@ const LEFT: Option<Outcome> = Some(Outcome::Superseded);
 #[test]
 fn only_the_offer_on_screen_is_judged() {
     let mut tracker = invoked_answer();
-    assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(3));
+    assert_eq!(tracker.continuations(URI, &Rope::new(), 10).map(|all| all.len()), Some(3));
     let events = tracker.edit(URI, &insert(10, "x"), READ);
     assert_eq!(outcomes(&events), [Some(Outcome::RejectedEdit), UNSEEN, UNSEEN]);
     assert_eq!(events.len(), 3, "each once");
@@ -557,7 +607,7 @@ fn turning_to_another_rejects_nothing() {
 fn what_the_user_has_turned_to_comes_first() {
     let mut tracker = invoked_answer();
     tracker.shown("o2", READ);
-    let offers = tracker.continuations(URI, 10).unwrap();
+    let offers = tracker.continuations(URI, &Rope::new(), 10).unwrap();
     let ids: Vec<_> = offers.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["o2", "o1", "o3"]);
 }
@@ -585,7 +635,7 @@ fn typing_along_keeps_only_the_others_that_still_fit() {
     let mut tracker = invoked_answer();
     type_text(&mut tracker, "push");
     let left = vec![("o1".to_owned(), "(item);".to_owned()), ("o2".into(), "_all(items);".into())];
-    assert_eq!(tracker.continuations(URI, 14), Some(left));
+    assert_eq!(tracker.continuations(URI, &Rope::new(), 14), Some(left));
     let events = tracker.edit(URI, &insert(14, "_all(items);"), READ);
     assert_eq!(outcomes(&events), [UNSEEN, Some(Outcome::Accepted), UNSEEN]);
 }
@@ -599,6 +649,7 @@ fn the_command_names_the_one_that_was_taken() {
         uri: URI.into(),
         start: 10,
         text: "push".into(),
+        before: TextBefore::default(),
         healing: String::new(),
         entry_chars: 0,
     };
@@ -612,7 +663,7 @@ fn the_command_names_the_one_that_was_taken() {
 fn an_unseen_one_that_goes_leaves_what_is_on_screen() {
     let mut tracker = invoked_answer();
     assert_eq!(tracker.rejected("o3", Outcome::Superseded, READ), vec![]);
-    assert_eq!(tracker.continuations(URI, 10).map(|all| all.len()), Some(2));
+    assert_eq!(tracker.continuations(URI, &Rope::new(), 10).map(|all| all.len()), Some(2));
     let events = tracker.rejected("o1", Outcome::Superseded, READ);
     assert_eq!(outcomes(&events), [LEFT, UNSEEN, UNSEEN]);
 }

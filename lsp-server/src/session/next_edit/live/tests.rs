@@ -19,7 +19,7 @@ fn offered() -> (Rope, Live) {
     let found = edits.find(&Query { files: &files, cursor: 25, count: 1 }).unwrap_or_default();
     let edit = found.into_iter().next().expect("a place is found");
     let place = edit.range.clone();
-    (text, Live::new("e-1".into(), edit, place, 1, 0))
+    (text, Live::new("e-1".into(), edit, place, 1, 0, false))
 }
 
 /// Applies the edits of one message.
@@ -101,6 +101,17 @@ fn an_edit_that_was_hardly_on_screen_is_not_judged() {
     assert_eq!(live.left(passed, SEEN_AFTER_MS - 1), NextEditOutcome::Unseen);
     let mut shown = live;
     shown.is_shown();
+    assert_eq!(shown.left(passed, 0), passed);
+}
+
+/// Its client reports what it shows, and did not report this edit.
+#[test]
+fn an_edit_that_was_never_on_screen_is_not_judged() {
+    let (_, live) = offered();
+    let silent = Live { client_reports: true, ..live };
+    let passed = NextEditOutcome::PassedBy;
+    assert_eq!(silent.left(passed, 100 * SEEN_AFTER_MS), NextEditOutcome::Unseen);
+    let shown = Live { shown: true, ..silent };
     assert_eq!(shown.left(passed, 0), passed);
 }
 
