@@ -143,6 +143,21 @@ impl App {
         self.sessions.open(self.services.clone())
     }
 
+    /// Returns the session that made one of these offers, wherever the message about it came from.
+    /// It is `own` if no other session did.
+    pub fn session_of(&self, own: &Arc<Session>, ids: &[&str]) -> Arc<Session> {
+        let made = |session: &Arc<Session>| ids.iter().any(|id| session.made(id));
+        if made(own) {
+            return own.clone();
+        }
+        self.sessions.all().into_iter().find(made).unwrap_or_else(|| own.clone())
+    }
+
+    #[cfg(test)]
+    pub fn sessions(&self) -> Vec<Arc<Session>> {
+        self.sessions.all()
+    }
+
     /// The number of open connections.
     pub fn open_sessions(&self) -> usize {
         self.sessions.count()

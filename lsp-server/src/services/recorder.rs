@@ -1,7 +1,9 @@
 //! The event log and everything that is folded from it: episodes, gate, references and the live
 //! trial. One lock guards them together, so that the log has the order in which things happened.
 
-use crate::privacy::{self, Privacy};
+mod late;
+
+use crate::privacy::Privacy;
 use crate::services::derived_state::{DerivedInputs, DerivedState, older};
 use crate::services::health::{Health, Source};
 use crate::services::settings::Settings;
@@ -10,7 +12,7 @@ use arc_swap::ArcSwap;
 use feedback::checkpoint::Checkpoint;
 use feedback::clock::Clock;
 use feedback::episode::{Batch, Counts, Episode, Fold};
-use feedback::event::{self, AdapterVersion, EventKind, OfferId, Outcome};
+use feedback::event::{self, AdapterVersion, EventKind, OfferId};
 use feedback::log::EventLog;
 use parking_lot::Mutex;
 use policy::gate::Gate;
@@ -161,35 +163,6 @@ impl Recorder {
     fn publish_labels(&self, state: &State) {
         let waiting = self.waiting_in(state);
         self.labels.send_if_modified(|known| std::mem::replace(known, waiting) != waiting);
-    }
-
-    /// Makes sure that the acceptance of an offer is recorded. The session that made the offer has
-    /// recorded it, except in two cases: an earlier daemon made the offer, or the log could not be
-    /// written for a while and the session's event was lost.
-    ///
-    /// # Errors
-    /// The offer itself is not in the log, so its acceptance says nothing.
-    pub fn ensure_accepted(&self, id: &str) -> Result<()> {
-        let (outcome, evidence) = (Outcome::Accepted, event::Evidence::Command);
-        let id = id.to_owned();
-        let is_of_this_run = id.starts_with(&format!("{:08x}-", self.run_id));
-        let (may_be_missing, known, is_awaited) = {
-            let state = self.state.lock();
-            let may_be_missing = !is_of_this_run || state.outage.turns > 0;
-            (may_be_missing, state.fold.outcome(&id), state.fold.awaits(&id, evidence))
-        };
-        if !may_be_missing || privacy::is_unstored(&id) || known == Some(outcome) {
-            return Ok(());
-        }
-        match is_awaited {
-            Some(true) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
-            Some(false) => {}
-            None if is_of_this_run => {
-                bail!("the event log could not be written when the offer was made")
-            }
-            None => bail!("the daemon that offered it ended before the offer was on disk"),
-        }
-        Ok(())
     }
 
     /// Waits until every recorded event is on disk. The error says why one may not be.

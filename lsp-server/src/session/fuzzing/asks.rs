@@ -182,7 +182,7 @@ impl Story {
         let (_, report) = self.buffer().report(&change, form, self.habits.encoding);
         match step.a % 6 {
             0 => self.command(&id)?,
-            1 => self.session.taking(&id),
+            1 => drop(self.session.taking(&id)),
             2 => self.session.shown(&id),
             _ => {}
         }
@@ -252,7 +252,7 @@ impl Story {
         let word = word.to_owned();
         let is_taking = step.b.is_multiple_of(3);
         if is_taking {
-            self.session.taking(&id);
+            drop(self.session.taking(&id));
         }
         let reports = self.hand_change(Change::insertion(at, &word), Form::Exact);
         let known = self.screen.known(&id);
