@@ -33,7 +33,7 @@ fuzz_target!(|scenario: Scenario| {
             assert!(offset <= document.text.len_chars());
         }
         let mut before = document.text.clone();
-        let edit = document.apply(range, inserted, encoding);
+        let Ok(edit) = document.apply(range, inserted, encoding) else { continue };
         let edit = document.seen_at(edit, cursor % (before.len_chars() + 1));
         before.remove(edit.start..edit.start + edit.removed);
         before.insert(edit.start, &edit.inserted);

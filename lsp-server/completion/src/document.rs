@@ -27,6 +27,15 @@ pub struct Document {
     pub text: Rope,
 }
 
+/// What the rules decide by whether a document may be quoted. Its language counts next to its name,
+/// because a document of credentials may have any name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Source {
+    /// The path or URI.
+    pub path: String,
+    pub language: String,
+}
+
 /// One change as it was applied, in characters of the text before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
@@ -47,6 +56,10 @@ pub struct PastTheEnd {
 }
 
 impl Document {
+    pub fn source(&self) -> Source {
+        Source { path: self.path.clone(), language: self.language.clone() }
+    }
+
     /// The character offset of a position. A column past the end of its line means the end of that
     /// line, as LSP demands. A line past the last one is an error.
     pub fn offset(&self, position: Position, encoding: Encoding) -> Result<usize, PastTheEnd> {
@@ -89,12 +102,20 @@ impl Document {
     }
 
     /// Applies one content change. Without a range it replaces the whole text.
+    ///
+    /// # Errors
+    /// The change begins past the end, so the editor that sends it has another text. A line right
+    /// behind the last one is no error, because some clients append there.
     pub fn apply(
         &mut self,
         range: Option<(Position, Position)>,
         inserted: String,
         encoding: Encoding,
-    ) -> Edit {
+    ) -> Result<Edit, PastTheEnd> {
+        let lines = self.text.len_lines();
+        if let Some((start, _)) = range.filter(|(start, _)| start.line as usize > lines) {
+            return Err(PastTheEnd { path: PathBuf::from(&self.path), line: start.line, lines });
+        }
         let (start, end) = match range {
             None => (0, self.text.len_chars()),
             Some((start, end)) => (self.clamped(start, encoding), self.clamped(end, encoding)),
@@ -103,7 +124,7 @@ impl Document {
         let edit = minimal(start, self.text.slice(start..end), &inserted);
         self.text.remove(start..end);
         self.text.insert(start, &inserted);
-        edit
+        Ok(edit)
     }
 
     /// The change just applied, expressed as a change at `cursor` (an offset before the change) if
@@ -161,7 +182,7 @@ mod tests {
     fn read(text: &str, change: (u32, u32, &str), cursor: usize) -> (String, Edit) {
         let mut document = document(text);
         let range = Some((at(0, change.0), at(0, change.1)));
-        let edit = document.apply(range, change.2.to_owned(), Encoding::Utf16);
+        let edit = document.apply(range, change.2.to_owned(), Encoding::Utf16).unwrap();
         let edit = document.seen_at(edit, cursor);
         (document.text.to_string(), edit)
     }
@@ -186,7 +207,7 @@ mod tests {
     #[test]
     fn a_replacement_is_recorded_as_what_it_changes() {
         let mut document = document("let x = fo;\nend\n");
-        let whole = document.apply(None, "let x = foo();\nend\n".into(), Encoding::Utf16);
+        let whole = document.apply(None, "let x = foo();\nend\n".into(), Encoding::Utf16).unwrap();
         assert_eq!(document.seen_at(whole, 10), insertion(10, "o()"));
         assert_eq!(read("abc", (0, 3, "abc"), 1).1, insertion(3, ""), "nothing");
         let other = Edit { start: 1, removed: 1, inserted: "x".into() };
@@ -235,12 +256,13 @@ mod tests {
     #[test]
     fn changes_apply_incrementally_and_as_a_whole() {
         let mut document = document("fn a() {}\nfn b() {}\n");
-        let edit = document.apply(Some((at(1, 3), at(1, 4))), "c😀".into(), Encoding::Utf16);
+        let edit =
+            document.apply(Some((at(1, 3), at(1, 4))), "c😀".into(), Encoding::Utf16).unwrap();
         assert_eq!(edit, Edit { start: 13, removed: 1, inserted: "c😀".into() });
         assert_eq!(document.text, "fn a() {}\nfn c😀() {}\n");
-        document.apply(Some((at(0, 0), at(99, 0))), "x".into(), Encoding::Utf16);
+        document.apply(Some((at(0, 0), at(99, 0))), "x".into(), Encoding::Utf16).unwrap();
         assert_eq!(document.text, "x");
-        document.apply(None, "y\n".into(), Encoding::Utf16);
+        document.apply(None, "y\n".into(), Encoding::Utf16).unwrap();
         assert_eq!(document.text, "y\n");
     }
 }

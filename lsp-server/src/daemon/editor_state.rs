@@ -4,15 +4,20 @@
 //! It holds only what the protocol makes state of: the handshake, the text of every open document,
 //! the notebooks, and the requests without an answer. What a dead daemon knew of an offer on screen
 //! is lost; the offer itself is in its log.
+//!
+//! Its documents are those of the daemon that has read the same messages. So every rule about a
+//! message is a function that both call: what is a message ([`guard::message_in`]), how it is meant
+//! ([`lenient::notification`]), how a change is applied ([`Document::apply`]) and how a notebook's
+//! cells change ([`completion::cells`]).
 
 mod notebooks;
 
-use crate::addresses;
-use crate::protocol::framing;
-use crate::protocol::lost::{self, LOST};
+use crate::protocol::lost::{self, LOST, LostParams, PAST_THE_END};
 use crate::protocol::outline::Outline;
+use crate::protocol::{guard, lenient};
 use completion::document::{Document, Encoding, Position};
 use notebooks::Notebooks;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -41,8 +46,8 @@ pub struct EditorState {
     /// The editor has sent `initialized`.
     confirmed: bool,
     encoding: Option<Encoding>,
-    /// By the normal forms of their addresses. The `path` of each is the address that the editor
-    /// has given.
+    /// The open documents by the normal forms of their addresses. The path of each is the address
+    /// under which the daemon records it: its own, or that of its notebook.
     documents: BTreeMap<String, Document>,
     notebooks: Notebooks,
     /// The messages about documents of which a message could not be read.
@@ -72,49 +77,68 @@ pub struct Replay {
 
 impl EditorState {
     pub fn from_editor(&mut self, body: &[u8]) {
-        let message = serde_json::from_slice(body);
-        let message = message.or_else(|_| serde_json::from_slice(&framing::whole_characters(body)));
-        match message {
-            Ok(message) => self.take(message),
+        let message = match guard::message_in(body) {
+            Some(message) => serde_json::from_slice(&message).ok(),
             // The daemon answers that it is invalid, and stops to serve the document.
-            Err(_) => {
+            None => {
                 let instead = lost::instead_of_noise(&Outline::of(body)).message;
-                let instead = instead.and_then(|message| serde_json::from_slice(&message).ok());
-                if let Some(message) = instead {
-                    self.take(message);
-                }
+                instead.and_then(|message| serde_json::from_slice(&message).ok())
             }
+        };
+        if let Some(message) = message {
+            self.take(message);
         }
     }
 
-    fn take(&mut self, message: Value) {
-        let method = message["method"].as_str().unwrap_or_default();
-        let (params, text) = (&message["params"], &message["params"]["textDocument"]);
+    fn take(&mut self, mut message: Value) {
+        let Some(method) = message["method"].as_str().map(str::to_owned) else { return };
+        if is_completion(&method) || method.ends_with("Document/didChange") {
+            self.supersede();
+        }
+        if message.get("id").is_some() {
+            if !method.is_empty() && self.pending.len() < PENDING_LIMIT {
+                self.pending.push(Pending { message, superseded: false });
+            }
+            return;
+        }
+        // A message about a document says nothing without parameters.
+        let params = message.get_mut("params").map(Value::take);
+        if params.is_none() && !matches!(&*method, "initialized" | "exit") {
+            return;
+        }
+        let (method, params) = lenient::notification(method.into(), params.unwrap_or_default());
+        self.notified(&method, &params);
+    }
+
+    fn notified(&mut self, method: &str, params: &Value) {
+        let text = &params["textDocument"];
         match method {
             "initialized" => self.confirmed = true,
             "exit" => self.left = true,
             "workspace/didChangeWorkspaceFolders" => self.change_folders(&params["event"]),
-            "textDocument/didOpen" => self.open(text),
+            "textDocument/didOpen" => {
+                let recorded_as = self.notebooks.of(address(text)).unwrap_or(address(text));
+                self.open(text, recorded_as.to_owned());
+            }
             "textDocument/didChange" => self.change(text, &params["contentChanges"]),
-            "textDocument/didClose" => self.close(&text["uri"]),
+            "textDocument/didClose" => self.close(address(text)),
             "notebookDocument/didOpen" => {
-                self.notebooks.open(&params["notebookDocument"]);
-                each(&params["cellTextDocuments"]).for_each(|cell| self.open(cell));
+                let notebook = &params["notebookDocument"];
+                self.lost.remove(address(notebook));
+                self.notebooks.open(notebook);
+                self.open_cells(address(notebook), &params["cellTextDocuments"]);
             }
             "notebookDocument/didChange" => self.change_notebook(params),
             "notebookDocument/didClose" => {
-                self.notebooks.close(&params["notebookDocument"]["uri"]);
-                each(&params["cellTextDocuments"]).for_each(|cell| self.close(&cell["uri"]));
+                self.close_notebook(address(&params["notebookDocument"]));
+                each(&params["cellTextDocuments"]).for_each(|cell| self.close(address(cell)));
             }
-            LOST => self.lose(&message),
+            LOST => {
+                if let Ok(params) = LostParams::deserialize(params) {
+                    self.lose(params);
+                }
+            }
             _ => {}
-        }
-        if is_completion(method) || method.ends_with("Document/didChange") {
-            self.supersede();
-        }
-        let is_request = !message["id"].is_null() && !method.is_empty();
-        if is_request && self.pending.len() < PENDING_LIMIT {
-            self.pending.push(Pending { message, superseded: false });
         }
     }
 
@@ -205,81 +229,98 @@ impl EditorState {
 
     /// The messages that open every document and notebook as it is now.
     fn opened(&self) -> Vec<Value> {
-        let item = |document: &Document| {
-            json!({"uri": document.path, "languageId": document.language,
+        let item = |(uri, document): (&String, &Document)| {
+            json!({"uri": uri, "languageId": document.language,
                 "version": document.version, "text": document.text.to_string()})
         };
         let cells = |cells: &[String]| -> Vec<Value> {
-            cells.iter().filter_map(|cell| self.documents.get(cell)).map(item).collect()
+            cells.iter().filter_map(|cell| self.documents.get_key_value(cell)).map(item).collect()
         };
         let notebooks = self.notebooks.all().map(|(notebook, addresses)| {
             let opened = json!({"notebookDocument": notebook,
                 "cellTextDocuments": cells(&addresses)});
             notification("notebookDocument/didOpen", opened)
         });
-        let alone = self.documents.iter().filter(|(uri, _)| !self.notebooks.have(uri));
-        let alone = alone.map(|(_, document)| {
+        // A cell that has lost its notebook is recorded under the notebook's name, which a message
+        // about the cell alone cannot say. So it is not opened.
+        let alone = self.documents.iter().filter(|(uri, document)| **uri == document.path);
+        let alone = alone.map(|document| {
             notification("textDocument/didOpen", json!({"textDocument": item(document)}))
         });
         notebooks.chain(alone).chain(self.lost.values().cloned()).collect()
     }
 
-    fn open(&mut self, opened: &Value) {
-        let (Some(uri), Some(text)) = (opened["uri"].as_str(), opened["text"].as_str()) else {
-            return;
-        };
-        let document = Document {
-            path: uri.to_owned(),
-            language: opened["languageId"].as_str().unwrap_or_default().to_owned(),
-            version: version(opened),
-            text: text.into(),
-        };
-        let uri = addresses::normal(uri);
-        self.lost.remove(&uri);
-        self.documents.insert(uri, document);
-    }
-
-    fn close(&mut self, uri: &Value) {
-        let uri = addresses::normal(uri.as_str().unwrap_or_default());
-        self.documents.remove(&uri);
-        self.lost.remove(&uri);
-    }
-
-    /// What a lost message said is unknown, so the document's text is too.
-    fn lose(&mut self, message: &Value) {
-        let params = &message["params"];
-        self.close(&params["uri"]);
-        for cell in self.notebooks.close(&params["uri"]) {
-            self.documents.remove(&cell);
+    /// Opens the documents of cells, and names those after the notebook that it has taken over.
+    fn open_cells(&mut self, notebook: &str, opened: &Value) {
+        for cell in self.notebooks.cells(notebook) {
+            if let Some(document) = self.documents.get_mut(&cell) {
+                document.path = notebook.to_owned();
+            }
         }
-        let is_closed =
-            params["method"].as_str().is_some_and(|method| method.ends_with("/didClose"));
-        if let Some(uri) = params["uri"].as_str().filter(|_| !is_closed)
-            && self.lost.len() < LOST_LIMIT
-        {
-            self.lost.insert(addresses::normal(uri), message.clone());
+        each(opened).for_each(|cell| self.open(cell, notebook.to_owned()));
+    }
+
+    fn open(&mut self, opened: &Value, recorded_as: String) {
+        let text = |name: &str| opened[name].as_str().unwrap_or_default();
+        let uri = address(opened);
+        let document = Document {
+            path: recorded_as,
+            language: text("languageId").to_owned(),
+            version: version(opened),
+            text: text("text").into(),
+        };
+        self.lost.remove(uri);
+        self.documents.insert(uri.to_owned(), document);
+    }
+
+    fn close(&mut self, uri: &str) {
+        self.documents.remove(uri);
+        self.lost.remove(uri);
+    }
+
+    fn close_notebook(&mut self, uri: &str) {
+        for cell in self.notebooks.close(uri) {
+            self.close(&cell);
+        }
+    }
+
+    /// Closes a document whose text is unknown, because what a lost message said is unknown.
+    fn lose(&mut self, params: LostParams) {
+        let uri = params.uri.clone();
+        self.close(&uri);
+        self.close_notebook(&uri);
+        // Without an address it is about no document, and would be read as one about another.
+        let is_kept = !params.is_about_closed() && !uri.is_empty();
+        if is_kept && self.lost.len() < LOST_LIMIT {
+            self.lost.insert(uri, notification(LOST, json!(params)));
         }
     }
 
     fn change_notebook(&mut self, params: &Value) {
         let cells = &params["change"]["cells"];
-        each(&cells["structure"]["didClose"]).for_each(|cell| self.close(&cell["uri"]));
+        each(&cells["structure"]["didClose"]).for_each(|cell| self.close(address(cell)));
         self.notebooks.change(&params["notebookDocument"], cells);
-        each(&cells["structure"]["didOpen"]).for_each(|cell| self.open(cell));
+        self.open_cells(address(&params["notebookDocument"]), &cells["structure"]["didOpen"]);
         each(&cells["textContent"])
             .for_each(|text| self.change(&text["document"], &text["changes"]));
     }
 
     fn change(&mut self, changed: &Value, changes: &Value) {
-        let uri = addresses::normal(changed["uri"].as_str().unwrap_or_default());
-        let Some(document) = self.documents.get_mut(&uri) else { return };
+        let uri = address(changed);
+        let Some(document) = self.documents.get_mut(uri) else {
+            // The daemon serves none of its cells either.
+            return self.close_notebook(uri);
+        };
         document.version = version(changed);
         let encoding = self.encoding.unwrap_or(Encoding::Utf16);
-        for change in each(changes) {
-            let Some(text) = change["text"].as_str() else { continue };
-            let range = &change["range"];
+        let mut apply = |change: &Value| {
+            let (text, range) = (change["text"].as_str().unwrap_or_default(), &change["range"]);
             let range = position(&range["start"]).zip(position(&range["end"]));
-            document.apply(range, text.to_owned(), encoding);
+            document.apply(range, text.to_owned(), encoding).is_ok()
+        };
+        if !each(changes).all(&mut apply) {
+            let method = "textDocument/didChange".to_owned();
+            self.lose(LostParams { method, uri: uri.to_owned(), problem: PAST_THE_END.to_owned() });
         }
     }
 
@@ -293,6 +334,11 @@ impl EditorState {
 
 fn each(values: &Value) -> impl Iterator<Item = &Value> {
     values.as_array().into_iter().flatten()
+}
+
+/// Returns the normal form of an address, which a notification has once it was read.
+fn address(document: &Value) -> &str {
+    document["uri"].as_str().unwrap_or_default()
 }
 
 fn is_completion(method: &str) -> bool {
@@ -328,6 +374,9 @@ fn position(value: &Value) -> Option<Position> {
     let number = |name: &str| value[name].as_u64().and_then(|number| number.try_into().ok());
     Some(Position { line: number("line")?, column: number("character")? })
 }
+
+#[cfg(test)]
+mod two_readers;
 
 #[cfg(test)]
 mod tests {
@@ -465,7 +514,8 @@ mod tests {
             "contentChanges": [{"text": "b"}]});
         notify(&mut state, notification("textDocument/didChange", change));
         let replayed = messages(&state.replay().to_daemon)[1]["params"]["textDocument"].clone();
-        assert_eq!((&replayed["text"], &replayed["uri"]), (&json!("b"), &json!("file:///[id].ts")));
+        assert_eq!(replayed["text"], "b");
+        assert_eq!(replayed["uri"], "file:///%5Bid%5D.ts");
     }
 
     /// A text that misses a change is not what the editor shows, and a new daemon would complete

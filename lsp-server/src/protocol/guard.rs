@@ -7,6 +7,7 @@ use crate::protocol::framing::{self, Frame, Frames};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::from_str;
+use std::borrow::Cow;
 use std::fmt::{self, Formatter};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc::{Sender, channel};
@@ -80,16 +81,23 @@ async fn check(
     }
 }
 
-/// The message as the transport can read it, or what takes its place.
+/// Returns the message as the transport can read it, or what replaces it.
 fn readable(body: Vec<u8>) -> Instead {
-    if is_message(&body) {
-        return Instead { message: Some(body), answer: None };
+    let repaired = match message_in(&body) {
+        Some(Cow::Borrowed(_)) => None,
+        Some(Cow::Owned(whole)) => Some(whole),
+        None => return lost::instead_of_noise(&Outline::of(&body)),
+    };
+    Instead { message: Some(repaired.unwrap_or(body)), answer: None }
+}
+
+/// Returns the message as the transport can read it, or nothing if the body is none.
+pub fn message_in(body: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if is_message(body) {
+        return Some(Cow::Borrowed(body));
     }
-    let whole = framing::whole_characters(&body);
-    if is_message(&whole) {
-        return Instead { message: Some(whole.into_owned()), answer: None };
-    }
-    lost::instead_of_noise(&Outline::of(&body))
+    let whole = framing::whole_characters(body);
+    is_message(&whole).then_some(whole)
 }
 
 /// Exactly what the transport accepts as a message. It ends the connection at anything else.

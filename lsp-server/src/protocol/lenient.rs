@@ -6,6 +6,7 @@ use super::lost::{LOST, LostParams};
 use crate::addresses;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::task::{Context, Poll};
 use tower_lsp::jsonrpc::{Request, Response};
 use tower_lsp::ls_types as lsp;
@@ -40,19 +41,35 @@ fn readable(request: Request) -> Request {
     }
     let (method, id, params) = request.into_parts();
     let mut params = params.unwrap_or_default();
-    normalise(&mut params, id.is_none());
     match id {
-        Some(id) => Request::build(method).params(params).id(id).finish(),
-        None => match problem(&method, &params) {
-            Some(problem) => lost(&method, &params, problem),
-            None => Request::build(method).params(params).finish(),
-        },
+        Some(id) => {
+            normalise(&mut params, false);
+            Request::build(method).params(params).id(id).finish()
+        }
+        None => {
+            let (method, params) = notification(method, params);
+            Request::build(method).params(params).finish()
+        }
+    }
+}
+
+/// Reads a notification as it is meant: its method and its parameters, or [`LOST`] with its own if it
+/// is about a document and cannot be read. The forwarder, which keeps an editor's state for the next
+/// daemon, calls it too, so that both hold the same documents.
+pub fn notification(method: Cow<'static, str>, mut params: Value) -> (Cow<'static, str>, Value) {
+    normalise(
+        &mut params,
+        method.starts_with("textDocument/") || method.starts_with("notebookDocument/"),
+    );
+    match problem(&method, &params) {
+        Some(problem) => (LOST.into(), lost(&method, &params, problem)),
+        None => (method, params),
     }
 }
 
 /// Gives every address its normal form, so that a document has one name however it is written, and
-/// every document of a notification what it can do without. A request may leave a version out to
-/// say that it names none.
+/// every document that a notification is about what it can do without. A request may leave a version
+/// out to say that it names none.
 fn normalise(value: &mut Value, notifies: bool) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(|value| normalise(value, notifies)),
@@ -95,6 +112,7 @@ fn problem(method: &str, params: &Value) -> Option<String> {
         "notebookDocument/didOpen" => wrong::<lsp::DidOpenNotebookDocumentParams>(params),
         "notebookDocument/didChange" => wrong::<lsp::DidChangeNotebookDocumentParams>(params),
         "notebookDocument/didClose" => wrong::<lsp::DidCloseNotebookDocumentParams>(params),
+        LOST => wrong::<LostParams>(params),
         _ => None,
     }
 }
@@ -106,12 +124,11 @@ fn wrong<'a, T: Deserialize<'a>>(params: &'a Value) -> Option<String> {
     Some(format!("cannot be read ({what})"))
 }
 
-/// The message in place of a notification that cannot be read.
-fn lost(method: &str, params: &Value, problem: String) -> Request {
+/// Returns the parameters of [`LOST`] for a notification that cannot be read.
+fn lost(method: &str, params: &Value, problem: String) -> Value {
     let uri = |document: &str| params.get(document)?.get("uri")?.as_str();
     let uri = uri("textDocument").or_else(|| uri("notebookDocument")).unwrap_or_default();
-    let lost = LostParams { method: method.to_owned(), uri: uri.to_owned(), problem };
-    Request::build(LOST).params(json!(lost)).finish()
+    json!(LostParams { method: method.to_owned(), uri: uri.to_owned(), problem })
 }
 
 #[cfg(test)]

@@ -20,7 +20,15 @@ pub struct LostParams {
     pub problem: String,
 }
 
+/// What is wrong with a change that is none of the document, as the predicate of a sentence.
+pub const PAST_THE_END: &str = "begins past the end of the document";
+
 impl LostParams {
+    /// Returns true if the message was to close the document, so that nothing is lost.
+    pub fn is_about_closed(&self) -> bool {
+        self.method.ends_with("/didClose") && !self.uri.is_empty()
+    }
+
     /// What it means for the document, and what to do about it.
     pub fn consequence(&self) -> String {
         let LostParams { method, problem, .. } = self;

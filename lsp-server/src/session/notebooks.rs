@@ -6,6 +6,7 @@
 
 use super::prompt_names::named_for_model;
 use super::{Session, State};
+use crate::addresses;
 use crate::privacy::QuotableFiles;
 use completion::document::{Document, Edit};
 use completion::prompt::FimPrompt;
@@ -18,6 +19,10 @@ use std::collections::{HashMap, HashSet};
 #[derive(Default)]
 pub struct Notebooks {
     cells: HashMap<String, Vec<Cell>>,
+    /// The notebook of each cell.
+    of_cell: HashMap<String, String>,
+    #[cfg(test)]
+    pub(super) joins: std::cell::Cell<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,20 +33,70 @@ pub struct Cell {
 
 /// The cells of a notebook that have the language and the kind of one of them, as one document.
 pub(super) struct Joined {
-    /// What the document is known by beside those of the editor. No address has a blank.
+    /// The name of the document next to those of the editor. No address has a blank.
     pub(super) key: String,
     pub(super) document: Document,
     /// The start of that one cell, in characters.
     pub(super) start: usize,
 }
 
+impl Joined {
+    /// Applies an edit of the one cell, and returns it as an edit of the whole, with the text before.
+    fn apply(&mut self, edit: &Edit) -> (Rope, Edit) {
+        let was = self.document.text.clone();
+        let edit = Edit { start: self.start + edit.start, ..edit.clone() };
+        self.document.text.remove(edit.start..edit.start + edit.removed);
+        self.document.text.insert(edit.start, &edit.inserted);
+        (was, edit)
+    }
+}
+
 impl Notebooks {
     pub fn is_cell(&self, uri: &str) -> bool {
-        self.notebook_of(uri).is_some()
+        self.of_cell.contains_key(uri)
+    }
+
+    /// Returns the notebook of a cell.
+    pub fn of(&self, uri: &str) -> Option<&str> {
+        self.of_cell.get(uri).map(String::as_str)
     }
 
     fn notebook_of(&self, uri: &str) -> Option<(&String, &Vec<Cell>)> {
-        self.cells.iter().find(|(_, cells)| cells.iter().any(|cell| cell.uri == uri))
+        self.cells.get_key_value(self.of_cell.get(uri)?)
+    }
+
+    fn open(&mut self, notebook: String, cells: Vec<Cell>) {
+        self.remove(&notebook);
+        self.adopt(&notebook, &cells);
+        self.cells.insert(notebook, cells);
+    }
+
+    fn splice(&mut self, notebook: &str, start: usize, removed: usize, added: Vec<Cell>) {
+        let Some(cells) = self.cells.get_mut(notebook) else { return };
+        let names = added.clone();
+        let removed = completion::cells::splice(cells, start, removed, added);
+        self.orphan(notebook, &removed);
+        self.adopt(notebook, &names);
+    }
+
+    /// Removes a notebook, and returns its cells.
+    fn remove(&mut self, notebook: &str) -> Vec<Cell> {
+        let cells = self.cells.remove(notebook).unwrap_or_default();
+        self.orphan(notebook, &cells);
+        cells
+    }
+
+    fn adopt(&mut self, notebook: &str, cells: &[Cell]) {
+        let names = cells.iter().map(|cell| (cell.uri.clone(), notebook.to_owned()));
+        self.of_cell.extend(names);
+    }
+
+    fn orphan(&mut self, notebook: &str, cells: &[Cell]) {
+        for cell in cells {
+            if self.of(&cell.uri) == Some(notebook) {
+                self.of_cell.remove(&cell.uri);
+            }
+        }
     }
 
     /// The text that a prompt reads around a cell, and the place of this cursor in it.
@@ -62,6 +117,8 @@ impl Notebooks {
     ) -> Option<Joined> {
         let (notebook, cells) = self.notebook_of(uri)?;
         let this = documents.get(uri)?;
+        #[cfg(test)]
+        self.joins.set(self.joins.get() + 1);
         let is_code = cells.iter().any(|cell| cell.uri == uri && cell.is_code);
         let (mut text, mut start) = (Rope::new(), 0);
         for cell in cells.iter().filter(|cell| cell.is_code == is_code) {
@@ -110,28 +167,49 @@ impl Notebooks {
         Cow::Owned(others.chain(joined.map(|joined| (joined.key, joined.document))).collect())
     }
 
-    /// Tells of an edit that was just made in a document whose text was `was` before.
-    pub fn note_edit(
-        &self,
-        prompts: &mut PromptBuilder,
-        documents: &HashMap<String, Document>,
-        uri: &str,
-        was: Rope,
-        edit: &Edit,
-    ) {
-        let Some(document) = documents.get(uri) else { return };
-        let Some(Joined { document: joined, start, .. }) = self.joined(documents, uri) else {
-            return prompts.edit(document, was, edit);
-        };
-        let mut joined_was = joined.text.clone();
-        joined_was.remove(start..start + document.text.len_chars());
-        joined_was.insert(start, &was.to_string());
-        let edit = Edit { start: start + edit.start, ..edit.clone() };
-        prompts.edit(&joined, joined_was, &edit);
+    /// The cells of a notebook, joined once for each language and kind, in their order.
+    fn each_joined(&self, documents: &HashMap<String, Document>, notebook: &str) -> Vec<Joined> {
+        let mut kinds = HashSet::new();
+        let cells = self.cells.get(notebook).into_iter().flatten();
+        let firsts = cells.filter(|cell| {
+            let language = documents.get(&cell.uri).map(|document| &document.language);
+            language.is_some_and(|language| kinds.insert((language, cell.is_code)))
+        });
+        let firsts: Vec<_> = firsts.collect();
+        firsts.iter().filter_map(|cell| self.joined(documents, &cell.uri)).collect()
+    }
+}
+
+/// Notes an edit that was just made in a document whose text was `was` before. `joined` is the
+/// notebook of the document before the edit, if it is a cell, and then the one after it.
+pub(super) fn note_edit(
+    prompts: &mut PromptBuilder,
+    document: &Document,
+    joined: Option<&mut Joined>,
+    was: Rope,
+    edit: &Edit,
+) {
+    match joined {
+        Some(joined) => {
+            let (was, edit) = joined.apply(edit);
+            prompts.edit(&joined.document, was, &edit);
+        }
+        None => prompts.edit(document, was, edit),
     }
 }
 
 impl State {
+    /// Records all cells of a notebook under its name, also those that were open before it had them.
+    fn name_cells(&mut self, notebook: &str) {
+        let State { notebooks, documents, .. } = self;
+        let name = addresses::name(notebook);
+        for cell in notebooks.cells.get(notebook).into_iter().flatten() {
+            if let Some(document) = documents.get_mut(&cell.uri) {
+                document.path.clone_from(&name);
+            }
+        }
+    }
+
     /// The prompt at a cursor. In a cell it holds the cells above and below it.
     pub(super) fn prompt(
         &mut self,
@@ -156,26 +234,23 @@ impl State {
 impl Session {
     /// The editor has opened a notebook. It opens the documents of the cells afterwards.
     pub fn open_notebook(&self, uri: String, cells: Vec<Cell>) {
-        self.state.lock().notebooks.cells.insert(uri, cells);
+        let mut state = self.state.lock();
+        state.unserved.remove(&uri);
+        state.notebooks.open(uri.clone(), cells);
+        state.name_cells(&uri);
     }
 
     /// Cells were put in, taken out or moved.
     pub fn splice_cells(&self, notebook: &str, start: usize, removed: usize, added: Vec<Cell>) {
-        if let Some(cells) = self.state.lock().notebooks.cells.get_mut(notebook) {
-            let start = start.min(cells.len());
-            let end = start.saturating_add(removed).min(cells.len());
-            cells.splice(start..end, added);
-        }
+        let mut state = self.state.lock();
+        state.notebooks.splice(notebook, start, removed, added);
+        state.name_cells(notebook);
     }
 
     /// Cells have become code or text.
     pub fn change_cells(&self, notebook: &str, changed: Vec<Cell>) {
         if let Some(cells) = self.state.lock().notebooks.cells.get_mut(notebook) {
-            for changed in changed {
-                if let Some(cell) = cells.iter_mut().find(|cell| cell.uri == changed.uri) {
-                    *cell = changed;
-                }
-            }
+            completion::cells::replace(cells, changed, |cell| cell.uri.clone());
         }
     }
 
@@ -188,15 +263,25 @@ impl Session {
             let Some(cells) = notebooks.cells.get(notebook).cloned() else { return };
             let rules = QuotableFiles::default();
             let limits = self.limits(&config, &rules);
-            for cell in cells.iter().rev() {
-                if let Some(Joined { key, document, .. }) = notebooks.joined(documents, &cell.uri) {
-                    prompts.close(&key, &document, &limits);
-                }
+            for Joined { key, document, .. } in
+                notebooks.each_joined(documents, notebook).iter().rev()
+            {
+                prompts.close(key, document, &limits);
             }
             cells
         };
         cells.iter().for_each(|cell| self.close(&cell.uri));
-        self.state.lock().notebooks.cells.remove(notebook);
+        self.state.lock().notebooks.remove(notebook);
+    }
+
+    /// Forgets a notebook whose cells are not known any more.
+    pub(super) fn forget_notebook(&self, notebook: &str) {
+        self.state.lock().notebooks.remove(notebook);
+    }
+
+    /// The address under whose name a document is recorded: that of its notebook, if it is a cell.
+    pub fn recorded_as(&self, uri: &str) -> String {
+        self.state.lock().notebooks.of(uri).unwrap_or(uri).to_owned()
     }
 
     /// The cells of a notebook, or the document itself.

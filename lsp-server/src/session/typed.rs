@@ -81,7 +81,7 @@ mod tests {
         let at = |line, column| Position { line, column };
         let edits = message.iter().map(|&(line, column, last_line, last_column, inserted)| {
             let range = (at(line, column), at(last_line, last_column));
-            document.apply(Some(range), inserted.to_owned(), Encoding::Utf16)
+            document.apply(Some(range), inserted.to_owned(), Encoding::Utf16).unwrap()
         });
         let edits: Vec<Edit> = edits.collect();
         let mut counts = TypedCounts::default();

@@ -15,7 +15,7 @@ const DOCUMENTS: usize = 1024;
 
 impl Session {
     /// Stops serving a document, or all cells of a notebook, until the editor opens it again.
-    /// `why` ends with what the user can do. Answers whether it was served or is not known to be
+    /// `why` ends with what the user can do. Returns true if it was served or is not known to be
     /// unserved.
     pub fn stop_serving(&self, uri: &str, why: &str) -> bool {
         let mut is_news = false;
@@ -24,6 +24,7 @@ impl Session {
             self.close(&document);
             self.state.lock().note_unserved(&document, why);
         }
+        self.forget_notebook(uri);
         is_news
     }
 

@@ -60,7 +60,7 @@ impl User {
         self.document.version += 1;
         let version = self.document.version;
         self.session.change(&self.uri, version, vec![(Some(range), new.into())]).unwrap();
-        self.document.apply(Some(range), new.into(), Encoding::Utf16)
+        self.document.apply(Some(range), new.into(), Encoding::Utf16).unwrap()
     }
 
     async fn ask(&self, line: u32) -> Option<OfferedEdit> {

@@ -155,13 +155,32 @@ async fn other_documents_quote_the_notebook_and_its_latest_changes_as_one_file()
     editor.session.complete("file:///p/close.py", end, Trigger::Invoked, None).await.unwrap();
     let context = editor.prompts.lock().pop().unwrap().context.unwrap();
     assert_eq!(context.excerpts.len(), 1, "{context:?}");
-    assert_eq!(context.excerpts[0].source, NAME);
+    assert_eq!(context.excerpts[0].source.path, NAME);
     assert!(context.excerpts[0].text.starts_with("def post_entry"), "{context:?}");
     assert_eq!(context.changes[0].text, "-total = 1\n+total = 100\n");
 
     editor.change("a", (0, 0), "\n");
     let context = editor.prompt("b").await.context.unwrap();
     assert_eq!(context.path, "rates.py", "the model knows no code under the notebook's ending");
+}
+
+/// Every cell was joined with all others for each of them, while all editors waited.
+#[tokio::test]
+async fn cells_are_joined_once_for_all_of_them() {
+    let names: Vec<String> = (0..60).map(|number| format!("{number}")).collect();
+    let all: Vec<(&str, &str, &str)> =
+        names.iter().map(|name| (name.as_str(), "python", "x = 1\n")).collect();
+    let all = [&all[..], &[("q", "sql", ""), ("m", "markdown", "")]].concat();
+    let editor = Editor::with(2_000, &all).await;
+    let joins = || editor.session.state.lock().notebooks.joins.take();
+    assert_eq!(joins(), 0, "none is joined for opening");
+    let at = |line| Some((Position { line, column: 0 }, Position { line, column: 0 }));
+    let changes = (0..9).map(|_| (at(0), "y".to_owned())).collect();
+    editor.session.change(&uri("7"), 2, changes).unwrap();
+    assert_eq!(joins(), 1, "for all changes of a message");
+    editor.session.close_notebook(NOTEBOOK);
+    assert_eq!(joins(), 3, "for each language and kind");
+    assert!(editor.session.state.lock().documents.keys().all(|name| !name.contains("ipynb")));
 }
 
 /// The paths and ids of what is recorded.
