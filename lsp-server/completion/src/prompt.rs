@@ -8,8 +8,10 @@
 
 mod healing;
 
+use crate::document::Source;
 use healing::healing_boundary;
 use ropey::{Rope, RopeSlice};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -55,12 +57,24 @@ impl PromptContext {
     pub fn shown(&self) -> impl Iterator<Item = &Excerpt> {
         self.excerpts.iter().chain(&self.changes)
     }
+
+    /// All texts that it quotes, each as it stands in its document: of a change, the lines before and
+    /// the lines after it.
+    pub fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let sides = self.changes.iter().flat_map(|change| {
+            ['-', '+'].map(|sign| {
+                let lines = change.text.lines().filter_map(move |line| line.strip_prefix(sign));
+                Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
+            })
+        });
+        self.excerpts.iter().map(|excerpt| Cow::Borrowed(&*excerpt.text)).chain(sides)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// The path or URI of the document that the excerpt is from.
-    pub source: String,
+    /// The document that the excerpt is from.
+    pub source: Source,
     /// The path that the model reads.
     pub path: String,
     /// Whole lines.

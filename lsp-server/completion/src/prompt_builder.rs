@@ -1,7 +1,7 @@
 //! Builds the prompts of a session's documents. It keeps the layout of each document for as long as
 //! it fits, and chooses the other code that a prompt shows.
 
-use crate::document::{Document, Edit};
+use crate::document::{Document, Edit, Source};
 use crate::prompt::{Excerpt, FimPrompt, PromptContext, PromptLayout, Window};
 use crate::recent_edits::RecentEdits;
 use crate::related_code::{DOCUMENT_CHARS, PromptLocation, RelatedCode};
@@ -26,13 +26,14 @@ pub struct PromptBuilder {
 /// The rules for what a prompt may quote of other documents. They answer from memory, because they
 /// are asked while the session's lock is held.
 pub trait QuoteRules {
-    /// Tells whether the rules are known for this file. If not, none of it may be quoted so far.
-    fn knows(&self, path: &str) -> bool;
+    /// Returns true if the rules are known for this document. If not, none of it may be quoted so
+    /// far.
+    fn knows(&self, source: &Source) -> bool;
 
-    /// Tells whether any part of a file may be quoted, by its path or URI and its language.
-    fn may_quote_file(&self, path: &str, language: &str) -> bool;
+    /// Returns true if any part of a document may be quoted.
+    fn may_quote(&self, source: &Source) -> bool;
 
-    /// Tells whether any part of a document with this text may be quoted.
+    /// Returns true if any part of a document with this text may be quoted.
     fn may_quote_text(&self, text: &str) -> bool;
 }
 
@@ -47,7 +48,7 @@ pub struct PromptLimits<'a> {
 impl PromptBuilder {
     /// Notes that the user works in this document.
     pub fn visit(&mut self, document: &Document) {
-        self.related.visit(&document.path);
+        self.related.visit(&document.source());
     }
 
     /// Notes an edit that turned the text `was` into this document.
@@ -59,19 +60,18 @@ impl PromptBuilder {
     /// first ones were asked for before the file was read.
     pub fn add(&mut self, file: &Document, limits: &PromptLimits) {
         let rules = limits.rules;
-        let may_quote = rules.may_quote_file(&file.path, &file.language);
-        if self.related.add(file, &|text| may_quote && rules.may_quote_text(text)) {
+        let may_quote = rules.may_quote(&file.source());
+        if may_quote && self.related.add(file, &|text| rules.may_quote_text(text)) {
             self.reconsider();
         }
     }
 
     /// Every file that prompts quote, or could quote. [`QuoteRules`] are asked about these files
     /// only.
-    pub fn sources(&self) -> HashSet<String> {
+    pub fn sources(&self) -> HashSet<Source> {
         let shown = self.layouts.values().filter_map(PromptLayout::context);
-        let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &*excerpt.source);
-        let sources = shown.chain(self.related.paths()).chain(self.changes.paths());
-        sources.map(str::to_owned).collect()
+        let shown = shown.flat_map(|context| context.shown()).map(|excerpt| &excerpt.source);
+        shown.chain(self.changes.sources()).cloned().chain(self.related.sources()).collect()
     }
 
     /// Notes that the document was closed. It may still be quoted, because the user may write code
@@ -116,7 +116,8 @@ impl PromptBuilder {
         let prompt = layout.prompt(text, cursor, window);
         // The user may have forbidden a file since the context was chosen.
         let unwanted = layout.context().is_some_and(|context| {
-            context.shown().any(|excerpt| !rules.may_quote_file(&excerpt.source, ""))
+            let is_secret = |excerpt: &Excerpt| related.has_held_secret(&excerpt.source.path);
+            context.shown().any(|excerpt| !rules.may_quote(&excerpt.source) || is_secret(excerpt))
         });
         if limits.context_chars == 0 {
             layout.set_context(file_header(document));
@@ -133,12 +134,18 @@ impl PromptBuilder {
             related.update(document, &|text| rules.may_quote_text(text));
         }
         let location = PromptLocation { document, cursor, window: layout.shows(text, cursor) };
-        let is_ignored = |path: &str, language: &str| !rules.may_quote_file(path, language);
+        for change in changes.all() {
+            if !change.is_permitted(|text| may_quote_document(text, rules)) {
+                related.held_secret(&change.source.path);
+            }
+        }
+        let is_ignored = |source: &Source| !rules.may_quote(source);
         // A file may have been read since the rules were asked. The next prompt may quote it.
-        let is_late = related.paths().chain(changes.paths()).any(|path| !rules.knows(path));
+        let is_late = related.sources().any(|source| !rules.knows(&source))
+            || changes.sources().any(|source| !rules.knows(source));
         let before = layout.context();
         let shown = text.slice(location.window.clone()).to_string();
-        let changes = recent_changes(changes, document, &shown, limits);
+        let changes = recent_changes(changes, related, document, &shown, limits);
         let room = limits.context_chars - characters(&changes);
         let chosen = related.choose(&location, room, &is_ignored, before);
         let context = match chosen {
@@ -147,6 +154,9 @@ impl PromptBuilder {
             Some(same) if same.changes == changes => Some(same),
             Some(chosen) => Some(Arc::new(PromptContext { changes, ..(*chosen).clone() })),
         };
+        // Whatever chose them: no text is quoted that was not searched.
+        let context =
+            context.filter(|context| context.texts().all(|text| rules.may_quote_text(&text)));
         layout.set_context(context.clone());
         if is_late {
             layout.reconsider_context();
@@ -176,6 +186,7 @@ fn file_header(document: &Document) -> Option<Arc<PromptContext>> {
 /// changes of one file stand together, those of the last file next to the cursor.
 fn recent_changes(
     changes: &mut RecentEdits,
+    related: &RelatedCode,
     here: &Document,
     window: &str,
     limits: &PromptLimits,
@@ -184,23 +195,25 @@ fn recent_changes(
     let mut recent: Vec<Excerpt> = vec![];
     for change in changes.all().rev() {
         let diff = change.diff();
-        let is_shown = change.path == here.path
+        let path = &change.source.path;
+        let is_shown = *path == here.path
             && change.before.is_empty()
             && change.after.iter().all(|line| window.contains(line.as_str()));
         let Some(left) = room.checked_sub(diff.chars().count()) else { continue };
         let may_quote = || {
-            limits.rules.may_quote_file(&change.path, "")
-                && may_quote_document(&change.document, limits.rules)
+            limits.rules.may_quote(&change.source)
+                && !related.has_held_secret(path)
+                && change.is_permitted(|text| may_quote_document(text, limits.rules))
         };
         if is_shown || !may_quote() {
             continue;
         }
         room = left;
-        match recent.iter_mut().find(|excerpt| excerpt.source == change.path) {
+        match recent.iter_mut().find(|excerpt| excerpt.source.path == *path) {
             Some(excerpt) => excerpt.text.insert_str(0, &diff),
             None => recent.push(Excerpt {
-                source: change.path.clone(),
-                path: format!("{}.diff", file_name(&change.path)),
+                source: change.source.clone(),
+                path: format!("{}.diff", file_name(path)),
                 text: diff,
             }),
         }
@@ -249,12 +262,12 @@ mod tests {
     struct Rules;
 
     impl QuoteRules for Rules {
-        fn knows(&self, _path: &str) -> bool {
+        fn knows(&self, _source: &Source) -> bool {
             true
         }
 
-        fn may_quote_file(&self, path: &str, _language: &str) -> bool {
-            !path.starts_with("/p/private/")
+        fn may_quote(&self, source: &Source) -> bool {
+            !source.path.starts_with("/p/private/")
         }
 
         fn may_quote_text(&self, text: &str) -> bool {
@@ -276,19 +289,29 @@ mod tests {
         let documents = HashMap::from([(HERE.to_owned(), here)]);
         let prompt = prompts.at(&documents, HERE, text.len() - 3, &limits).unwrap();
         let excerpts = prompt.context.iter().flat_map(|context| context.shown());
-        excerpts.map(|excerpt| excerpt.source.clone()).collect()
+        excerpts.map(|excerpt| excerpt.source.path.clone()).collect()
     }
 
     /// The excerpts that a prompt elsewhere shows after the user changed a line at `path`, at the
     /// top of its document.
     fn changed(path: &str, line: &str, context_chars: usize) -> Vec<(String, String)> {
+        changed_from("let total = 1;", path, line, context_chars)
+    }
+
+    /// The same if that line was this one.
+    fn changed_from(
+        was: &str,
+        path: &str,
+        line: &str,
+        context_chars: usize,
+    ) -> Vec<(String, String)> {
         let window = Window { prefix_chars: 100, suffix_chars: 100 };
         let limits = PromptLimits { window, context_chars, rules: &Rules };
         let mut prompts = PromptBuilder::default();
         let (line, rest) = line.split_once('\n').unwrap_or((line, ""));
-        let was = document(path, &format!("let total = 1;\n{rest}"));
+        let removed = was.len();
+        let was = document(path, &format!("{was}\n{rest}"));
         let now = document(path, &format!("{line}\n{rest}"));
-        let removed = "let total = 1;".len();
         prompts.edit(&now, was.text, &Edit { start: 0, removed, inserted: line.into() });
         let here = document("/p/a.rs", "fn a() {\n}\n");
         let documents = HashMap::from([(HERE.to_owned(), here)]);
@@ -308,6 +331,8 @@ mod tests {
         assert!(changed("/p/b.rs", &secret, 400).is_empty());
         let elsewhere = format!("let sum = 1;\n{secret}");
         assert!(changed("/p/b.rs", &elsewhere, 400).is_empty(), "a secret in the document");
+        let removed = changed_from(&secret, "/p/b.rs", "let password = load();", 400);
+        assert!(removed.is_empty(), "a secret was removed");
     }
 
     const MODEL: &str = "impl Ledger { pub fn post_entry(&mut self, entry: Entry) {} }\n";
@@ -338,12 +363,12 @@ mod tests {
     struct RulesBefore(&'static str);
 
     impl QuoteRules for RulesBefore {
-        fn knows(&self, path: &str) -> bool {
-            path != self.0
+        fn knows(&self, source: &Source) -> bool {
+            source.path != self.0
         }
 
-        fn may_quote_file(&self, path: &str, _language: &str) -> bool {
-            self.knows(path)
+        fn may_quote(&self, source: &Source) -> bool {
+            self.knows(source)
         }
 
         fn may_quote_text(&self, _text: &str) -> bool {
@@ -387,7 +412,9 @@ mod tests {
         prompts.edit(&now, "let one = 1;\n".into(), &edit);
         prompts.visit(&document("/p/c.rs", ""));
         let expected = ["/p/model.rs", "/p/b.rs", "/p/c.rs"].map(str::to_owned);
-        assert_eq!(prompts.sources(), expected.into());
+        let sources: HashSet<String> =
+            prompts.sources().into_iter().map(|source| source.path).collect();
+        assert_eq!(sources, expected.into());
     }
 
     #[test]

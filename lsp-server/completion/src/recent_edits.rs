@@ -2,8 +2,9 @@
 //! edits at one place make one change, however many keys they took. Text that was typed and deleted
 //! again is not a change.
 
-use crate::document::{Document, Edit};
+use crate::document::{Document, Edit, Source};
 use ropey::Rope;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -29,18 +30,19 @@ pub struct RecentEdits {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    pub path: String,
+    pub source: Source,
     pub before: Vec<String>,
     pub after: Vec<String>,
-    /// The whole document after the change. A secret may stand anywhere in it, which the changed
-    /// lines alone do not show.
-    pub document: Rope,
+    /// The whole document before and after the change. A secret may stand anywhere in it, which the
+    /// changed lines alone do not show.
+    documents: [Rope; 2],
+    may_quote: OnceCell<bool>,
 }
 
 /// A change that is still being made.
 #[derive(Debug)]
 struct OngoingChange {
-    path: String,
+    source: Source,
     /// The document before the first edit of the change, and the lines that change.
     was: Rope,
     was_lines: Range<usize>,
@@ -60,13 +62,13 @@ impl RecentEdits {
         let ongoing = self.ongoing.take_if(|ongoing| {
             let near = ongoing.is_lines.start.saturating_sub(NEAR_LINES)
                 ..ongoing.is_lines.end + NEAR_LINES;
-            ongoing.path == document.path && from < near.end && near.start < to
+            ongoing.source.path == document.path && from < near.end && near.start < to
         });
         let Some(ongoing) = ongoing else {
             self.settle();
-            let path = document.path.clone();
+            let source = document.source();
             let (was_lines, is_lines) = (from..to, from..now_to);
-            self.ongoing = Some(OngoingChange { path, was, was_lines, is, is_lines });
+            self.ongoing = Some(OngoingChange { source, was, was_lines, is, is_lines });
             return;
         };
         // Lines that the edit reaches beyond the change so far are the same in both texts.
@@ -79,9 +81,9 @@ impl RecentEdits {
     }
 
     /// The documents that were changed.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        let settled = self.settled.iter().map(|change| &*change.path);
-        settled.chain(self.ongoing.iter().map(|ongoing| &*ongoing.path))
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        let settled = self.settled.iter().map(|change| &change.source);
+        settled.chain(self.ongoing.iter().map(|ongoing| &ongoing.source))
     }
 
     /// The changes so far, the oldest first.
@@ -94,12 +96,17 @@ impl RecentEdits {
         let Some(mut change) = self.ongoing.take().and_then(OngoingChange::change) else { return };
         // Changing the same lines again makes one change of both.
         let earlier = self.settled.iter().position(|earlier| {
-            earlier.path == change.path
+            earlier.source.path == change.source.path
                 && !earlier.after.is_empty()
                 && earlier.after == change.before
         });
         if let Some(earlier) = earlier.and_then(|at| self.settled.remove(at)) {
             change.before = earlier.before;
+            change.documents[0] = earlier.documents[0].clone();
+            // A document that was refused stays so. The text after is searched in any case.
+            if earlier.may_quote.get() == Some(&false) {
+                change.may_quote = earlier.may_quote;
+            }
         }
         if change.before != change.after {
             self.settled.push_back(change);
@@ -136,12 +143,18 @@ impl OngoingChange {
         };
         let (before, after) = (text_lines(before), text_lines(after));
         let few = before.len() <= CHANGE_LINES && after.len() <= CHANGE_LINES;
-        let document = self.is;
-        (before != after && few).then_some(Change { path: self.path, before, after, document })
+        let (source, documents) = (self.source, [self.was, self.is]);
+        let may_quote = OnceCell::new();
+        (before != after && few).then_some(Change { source, before, after, documents, may_quote })
     }
 }
 
 impl Change {
+    /// Returns true if `may_quote` permits the whole document before the change and after it.
+    pub fn is_permitted(&self, may_quote: impl Fn(&Rope) -> bool) -> bool {
+        *self.may_quote.get_or_init(|| self.documents.iter().all(may_quote))
+    }
+
     /// The change as lines of a unified diff.
     pub fn diff(&self) -> String {
         let before = self.before.iter().map(|line| format!("-{line}\n"));
@@ -181,7 +194,7 @@ mod tests {
             };
             let range = (position(start), position(start + from.len()));
             let was = self.document.text.clone();
-            let edit = self.document.apply(Some(range), to.into(), Encoding::Utf8);
+            let edit = self.document.apply(Some(range), to.into(), Encoding::Utf8).unwrap();
             self.changes.edit(&self.document, was, &edit);
             self
         }

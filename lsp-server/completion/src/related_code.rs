@@ -8,7 +8,7 @@
 
 mod pieces;
 
-use crate::document::Document;
+use crate::document::{Document, Source};
 use crate::prompt::{Excerpt, PromptContext};
 use pieces::{Piece, names, names_near, pieces};
 use ropey::Rope;
@@ -48,9 +48,17 @@ struct KnownDocument {
     /// The counter at the last visit. It is 0 if the user was never in the document.
     used_at: u64,
     language: String,
+    /// True if a secret stood in the document. What was near one is quoted nowhere.
+    held_secret: bool,
     /// The text that the pieces were cut from.
     cut_from: Option<Rope>,
     pieces: Vec<Piece>,
+}
+
+impl KnownDocument {
+    fn source(&self, path: &str) -> Source {
+        Source { path: path.to_owned(), language: self.language.clone() }
+    }
 }
 
 /// A piece that a prompt may show.
@@ -58,6 +66,7 @@ struct Candidate<'a> {
     worth: f32,
     used_at: u64,
     path: &'a str,
+    language: &'a str,
     piece: &'a Piece,
 }
 
@@ -71,22 +80,34 @@ pub struct PromptLocation<'a> {
 
 impl RelatedCode {
     /// Notes that the user works in this document.
-    pub fn visit(&mut self, path: &str) {
+    pub fn visit(&mut self, source: &Source) {
         self.now += 1;
-        match self.documents.get_mut(path) {
-            Some(known) => known.used_at = self.now,
-            None => {
-                let used_at = self.now;
-                self.documents
-                    .insert(path.to_owned(), KnownDocument { used_at, ..KnownDocument::default() });
-                self.evict_oldest();
-            }
+        let is_new = !self.documents.contains_key(&source.path);
+        let known = self.documents.entry(source.path.clone()).or_default();
+        known.used_at = self.now;
+        known.language.clone_from(&source.language);
+        if is_new {
+            self.evict_oldest();
         }
     }
 
     /// The documents whose pieces are kept.
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
-        self.documents.keys().map(String::as_str)
+    pub fn sources(&self) -> impl Iterator<Item = Source> {
+        let source = |(path, known): (&String, &KnownDocument)| known.source(path);
+        self.documents.iter().map(source)
+    }
+
+    /// Notes that a secret stood in a document.
+    pub fn held_secret(&mut self, path: &str) {
+        if let Some(known) = self.documents.get_mut(path) {
+            known.held_secret = true;
+            known.pieces.clear();
+        }
+    }
+
+    /// Returns true if a secret is known to have stood in a document.
+    pub fn has_held_secret(&self, path: &str) -> bool {
+        self.documents.get(path).is_some_and(|known| known.held_secret)
     }
 
     /// Adds a file that one of the documents imports, although the user was not in it. Answers
@@ -109,8 +130,8 @@ impl RelatedCode {
         }
     }
 
-    /// Cuts a document into pieces anew if it has changed. `may_show` tells whether a prompt may
-    /// hold any part of this text.
+    /// Cuts a document into pieces anew if it has changed. `may_show` returns false if a secret stands
+    /// in a text.
     pub fn update(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         let Some(known) = self.documents.get_mut(&document.path) else { return };
         let text = &document.text;
@@ -120,17 +141,18 @@ impl RelatedCode {
         known.cut_from = Some(text.clone());
         known.language.clone_from(&document.language);
         let whole = (text.len_chars() <= DOCUMENT_CHARS).then(|| text.to_string());
-        let whole = whole.filter(|whole| may_show(whole));
+        known.held_secret |= whole.as_ref().is_some_and(|whole| !may_show(whole));
+        let whole = whole.filter(|_| !known.held_secret);
         known.pieces = whole.map_or_else(Vec::new, |whole| pieces(&whole));
     }
 
     /// Chooses the excerpts to show for a location, at most `budget` characters of them.
-    /// `is_ignored` tells whether a document must not be quoted, by its path and language.
+    /// `is_ignored` returns true if a document must not be quoted.
     pub fn choose(
         &self,
         location: &PromptLocation,
         budget: usize,
-        is_ignored: &dyn Fn(&str, &str) -> bool,
+        is_ignored: &dyn Fn(&Source) -> bool,
         before: Option<&Arc<PromptContext>>,
     ) -> Option<Arc<PromptContext>> {
         let wanted = names_near(&location.document.text, location.cursor);
@@ -155,12 +177,12 @@ impl RelatedCode {
     fn candidates(
         &self,
         location: &PromptLocation,
-        is_ignored: &dyn Fn(&str, &str) -> bool,
+        is_ignored: &dyn Fn(&Source) -> bool,
         wanted: &BTreeSet<String>,
         rarity: &HashMap<String, f32>,
     ) -> Vec<Candidate<'_>> {
         let may_quote =
-            |(path, known): &(&String, &KnownDocument)| !is_ignored(path, &known.language);
+            |(path, known): &(&String, &KnownDocument)| !is_ignored(&known.source(path));
         let mut order: Vec<_> = self.documents.iter().filter(may_quote).collect();
         order.sort_by_key(|(path, known)| (Reverse(known.used_at), *path));
         let shown_lines = lines_of(&location.document.text, &location.window);
@@ -173,7 +195,8 @@ impl RelatedCode {
                     && shown_lines.start < piece.lines.end;
                 let worth = fading * shared_worth(&piece.names, wanted, rarity);
                 if worth > 0.0 && !is_shown {
-                    candidates.push(Candidate { worth, used_at: known.used_at, path, piece });
+                    let (used_at, language) = (known.used_at, &known.language);
+                    candidates.push(Candidate { worth, used_at, path, language, piece });
                 }
             }
         }
@@ -222,11 +245,11 @@ fn context(mut chosen: Vec<Candidate>, here: &str) -> PromptContext {
     };
     let mut excerpts: Vec<Excerpt> = vec![];
     let mut last: Option<(&str, usize)> = None;
-    for Candidate { path, piece, .. } in chosen {
+    for Candidate { path, language, piece, .. } in chosen {
         match excerpts.last_mut().filter(|_| last == Some((path, piece.lines.start))) {
             Some(excerpt) => excerpt.text.push_str(&piece.text),
             None => excerpts.push(Excerpt {
-                source: path.to_owned(),
+                source: Source { path: path.to_owned(), language: language.to_owned() },
                 path: shown(path),
                 text: piece.text.clone(),
             }),
@@ -278,6 +301,10 @@ mod tests {
         Document { path: path.into(), language: "rust".into(), version: 1, text: text.into() }
     }
 
+    fn source(path: &str) -> Source {
+        document(path, "").source()
+    }
+
     /// Documents in the order the user worked in them. The last one is the current one, and `|`
     /// marks its cursor.
     fn related(documents: &[(&str, &str)]) -> (RelatedCode, Document, usize) {
@@ -286,7 +313,7 @@ mod tests {
         for (path, text) in documents {
             let cursor = text.chars().position(|c| c == '|');
             let document = document(path, &text.replacen('|', "", 1));
-            related.visit(path);
+            related.visit(&source(path));
             related.update(&document, &|_| true);
             here = cursor.map(|cursor| (document, cursor)).or(here);
         }
@@ -299,7 +326,7 @@ mod tests {
         let line = document.text.line_to_char(document.text.char_to_line(cursor));
         let window = line..document.text.len_chars();
         let location = PromptLocation { document: &document, cursor, window };
-        let context = related.choose(&location, budget, &|_, _| false, None);
+        let context = related.choose(&location, budget, &|_| false, None);
         let excerpts = context.iter().flat_map(|context| &context.excerpts);
         excerpts.map(|excerpt| (excerpt.path.clone(), excerpt.text.clone())).collect()
     }
@@ -328,10 +355,10 @@ mod tests {
             cursor,
             window: from..document.text.len_chars(),
         };
-        let context = related.choose(&location(near), 1_000, &|_, _| false, None).unwrap();
+        let context = related.choose(&location(near), 1_000, &|_| false, None).unwrap();
         assert!(context.excerpts[0].text.starts_with(MODEL), "{context:?}");
         assert_eq!((context.path.as_str(), context.repository.as_str()), ("a.rs", "p"));
-        assert!(related.choose(&location(0), 1_000, &|_, _| false, None).is_none());
+        assert!(related.choose(&location(0), 1_000, &|_| false, None).is_none());
     }
 
     #[test]
@@ -350,15 +377,15 @@ mod tests {
         let (mut related, document, cursor) = related(&documents);
         let window = 0..document.text.len_chars();
         let location = PromptLocation { document: &document, cursor, window };
-        let before = related.choose(&location, 1_000, &|_, _| false, None).unwrap();
-        related.visit("/p/model.rs");
+        let before = related.choose(&location, 1_000, &|_| false, None).unwrap();
+        related.visit(&source("/p/model.rs"));
         related.update(&self::document("/p/model.rs", MODEL), &|_| true);
         assert!(Arc::ptr_eq(
-            &related.choose(&location, 1_000, &|_, _| false, Some(&before)).unwrap(),
+            &related.choose(&location, 1_000, &|_| false, Some(&before)).unwrap(),
             &before
         ));
         related.update(&self::document("/p/model.rs", &better), &|_| true);
-        let after = related.choose(&location, 1_000, &|_, _| false, Some(&before)).unwrap();
+        let after = related.choose(&location, 1_000, &|_| false, Some(&before)).unwrap();
         assert_eq!(after.excerpts[0].text, better);
     }
 
@@ -368,13 +395,17 @@ mod tests {
         related.update(&self::document("/p/model.rs", MODEL), &|text| text != MODEL);
         let window = 0..document.text.len_chars();
         let location = PromptLocation { document: &document, cursor, window };
-        assert!(related.choose(&location, 1_000, &|_, _| false, None).is_none());
+        assert!(related.choose(&location, 1_000, &|_| false, None).is_none());
         related.update(&self::document("/p/model.rs", MODEL), &|_| true);
-        let ignored = |path: &str, language: &str| {
+        let context = related.choose(&location, 1_000, &|_| false, None);
+        assert!(context.is_none(), "a secret stood in it");
+
+        let (related, ..) = self::related(&[("/p/model.rs", MODEL), ("/p/a.rs", HERE)]);
+        let ignored = |Source { path, language }: &Source| {
             assert_eq!(language, "rust");
             path == "/p/model.rs"
         };
-        assert!(related.choose(&location, 1_000, &|_, _| false, None).is_some());
+        assert!(related.choose(&location, 1_000, &|_| false, None).is_some());
         assert!(related.choose(&location, 1_000, &ignored, None).is_none());
     }
 
@@ -387,11 +418,11 @@ mod tests {
         let context = related.choose(
             &PromptLocation { document: &here, cursor, window },
             1_000,
-            &|_, _| false,
+            &|_| false,
             None,
         );
         assert_eq!(context.unwrap().excerpts[0].text, MODEL);
-        (0..DOCUMENTS - 2).for_each(|number| related.visit(&number.to_string()));
+        (0..DOCUMENTS - 2).for_each(|number| related.visit(&source(&number.to_string())));
         assert!(!related.documents.contains_key("/p/model.rs"), "and it is dropped first");
         assert!(related.documents.contains_key("/p/other.rs"));
     }
@@ -400,7 +431,7 @@ mod tests {
     fn the_documents_visited_longest_ago_are_dropped() {
         let mut related = RelatedCode::default();
         for number in 0..2 * DOCUMENTS {
-            related.visit(&number.to_string());
+            related.visit(&source(&number.to_string()));
         }
         assert_eq!(related.documents.len(), DOCUMENTS);
         assert!(related.documents.contains_key(&(2 * DOCUMENTS - 1).to_string()));

@@ -19,6 +19,7 @@ pub mod names;
 use crate::config::patterns::Patterns;
 use crate::privacy::ignore_files::IgnoreFiles;
 use crate::privacy::names::RealNames;
+use completion::document::Source;
 use completion::prompt::{self, Window};
 use completion::prompt_builder::QuoteRules;
 use feedback::event::{EventKind, OfferId};
@@ -102,13 +103,15 @@ impl Privacy {
         self.ignored.rules()
     }
 
-    /// Decides which of these files prompts may quote. This resolves links and reads ignore
+    /// Decides which of these documents prompts may quote. This resolves links and reads ignore
     /// files, so a session must not hold its lock meanwhile.
-    pub fn quotable(&self, paths: HashSet<String>, setting: &Patterns) -> QuotableFiles {
-        self.ignored.prepare(paths.iter());
-        let is_ignored = |path: &&String| self.ignores(path, "", setting);
-        let ignored = paths.iter().filter(is_ignored).cloned().collect();
-        QuotableFiles { asked: paths, ignored }
+    pub fn quotable(&self, sources: HashSet<Source>, setting: &Patterns) -> QuotableFiles {
+        self.ignored.prepare(sources.iter().map(|source| &source.path));
+        let is_ignored = |source: &&Source| self.ignores(&source.path, &source.language, setting);
+        let ignored = sources.iter().filter(is_ignored).map(|source| source.path.clone());
+        let ignored = ignored.collect();
+        let asked = sources.into_iter().map(|source| source.path).collect();
+        QuotableFiles { asked, ignored }
     }
 
     /// Returns the events that may be stored, with the real names of their documents. The others
@@ -156,12 +159,14 @@ pub struct QuotableFiles {
 }
 
 impl QuoteRules for QuotableFiles {
-    fn knows(&self, path: &str) -> bool {
-        self.asked.contains(path)
+    fn knows(&self, source: &Source) -> bool {
+        self.asked.contains(&source.path)
     }
 
-    fn may_quote_file(&self, path: &str, language: &str) -> bool {
-        self.knows(path) && !self.ignored.contains(path) && !LANGUAGES.contains(&language)
+    fn may_quote(&self, source: &Source) -> bool {
+        self.knows(source)
+            && !self.ignored.contains(&source.path)
+            && !LANGUAGES.contains(&&*source.language)
     }
 
     /// A text that holds a secret is shown to the model only in its own place.
@@ -208,12 +213,24 @@ mod tests {
     #[test]
     fn files_that_are_ignored_or_made_for_credentials_are_not_quoted() {
         let setting = Patterns::compile(&["/p/private/".to_owned()]).unwrap();
-        let paths = ["/p/model.rs", "/p/private/model.rs", "/p/.env"].map(str::to_owned);
-        let rules = Privacy::default().quotable(paths.into(), &setting);
-        assert!(rules.may_quote_file("/p/model.rs", "rust"));
-        assert!(!rules.may_quote_file("/p/private/model.rs", "rust"));
-        assert!(!rules.may_quote_file("/p/.env", ""));
-        assert!(!rules.may_quote_file("/p/other.rs", "rust"), "it was not asked about");
+        let source = |path: &str, language: &str| Source {
+            path: path.to_owned(),
+            language: language.to_owned(),
+        };
+        let sources = [
+            source("/p/model.rs", "rust"),
+            source("/p/private/model.rs", "rust"),
+            source("/p/.env", "ini"),
+            source("/p/staging.local", "dotenv"),
+            source("/p/staging.local", ""),
+        ];
+        let rules = Privacy::default().quotable(sources.into(), &setting);
+        assert!(rules.may_quote(&source("/p/model.rs", "rust")));
+        assert!(!rules.may_quote(&source("/p/model.rs", "dotenv")));
+        assert!(!rules.may_quote(&source("/p/private/model.rs", "rust")));
+        assert!(!rules.may_quote(&source("/p/.env", "ini")));
+        assert!(!rules.may_quote(&source("/p/staging.local", "")), "it has been another language");
+        assert!(!rules.may_quote(&source("/p/other.rs", "rust")), "it was not asked about");
         assert!(!rules.may_quote_text(&format!("password = \"{}\"\n", password())));
     }
 

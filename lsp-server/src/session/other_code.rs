@@ -4,6 +4,7 @@
 use super::Session;
 use crate::privacy::QuotableFiles;
 use crate::services::settings::Current;
+use completion::document::Document;
 
 impl Session {
     /// Returns the rules for what prompts in a document may quote.
@@ -11,13 +12,13 @@ impl Session {
         if self.context_chars(config) == 0 {
             return QuotableFiles::default();
         }
-        let paths = {
+        let sources = {
             let state = self.state.lock();
-            let mut paths = state.prompts.sources();
+            let mut sources = state.prompts.sources();
             // The prompt may quote other parts of the document itself.
-            paths.extend(state.documents.get(uri).map(|document| document.path.clone()));
-            paths
+            sources.extend(state.documents.get(uri).map(Document::source));
+            sources
         };
-        self.services.privacy.quotable(paths, &config.not_stored)
+        self.services.privacy.quotable(sources, &config.not_stored)
     }
 }

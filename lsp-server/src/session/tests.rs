@@ -1,5 +1,6 @@
 //! A session on a scripted engine: what it answers, records and lets go of.
 
+mod canary;
 mod documents;
 mod notebooks;
 mod reasons;

@@ -2,6 +2,7 @@
 //! and without it, so that a request waits for neither.
 
 use crate::{generate, load, request};
+use completion::document::Source;
 use completion::prompt::{Excerpt, FimPrompt, PromptContext};
 use engine::llama::LlamaEngine;
 use engine::{Engine, Generated, Request};
@@ -27,7 +28,7 @@ fn prompt(document: &str, other_code: &str) -> FimPrompt {
         (0..8).map(|number| format!("let {name}_{number} = open({number});\n")).collect()
     };
     let excerpt = Excerpt {
-        source: format!("/p/{other_code}.rs"),
+        source: Source { path: format!("/p/{other_code}.rs"), language: "rust".into() },
         path: format!("{other_code}.rs"),
         text: lines(other_code),
     };
