@@ -3,9 +3,12 @@
 
 pub mod auto_closed;
 pub mod blocks;
+pub mod cells;
 pub mod debounce;
 pub mod defects;
 pub mod document;
+pub mod foreign_marks;
+pub mod indentation;
 pub mod kept_share;
 pub mod limits;
 pub mod postprocess;

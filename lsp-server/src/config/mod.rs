@@ -12,7 +12,7 @@ mod next_edit;
 pub mod patterns;
 #[cfg(test)]
 mod properties;
-mod prose;
+pub mod prose;
 mod schema;
 mod team;
 

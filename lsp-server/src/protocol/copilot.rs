@@ -5,7 +5,7 @@
 use crate::session::Suggestion;
 use completion::document::Position;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -33,6 +33,13 @@ fn answer(method: &str) -> Option<Value> {
 /// editor offers another encoding.
 pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
     initialization_options.is_some_and(|options| options.get("editorPluginInfo").is_some())
+}
+
+/// Returns true if a client was written for Copilot's language server, which sends status lines. All
+/// of them name themselves in the same way.
+pub fn knows_status(initialization_options: Option<&Value>) -> bool {
+    let has = |field| initialization_options.is_some_and(|options| options.get(field).is_some());
+    has("editorInfo") || has("editorPluginInfo")
 }
 
 /// Answers requests about the account before the language server sees them.
@@ -95,6 +102,9 @@ pub struct CompletionsParams {
 pub struct DocumentPosition {
     pub uri: Uri,
     pub position: lsp::Position,
+    /// What else these clients say of the document, such as how they indent lines.
+    #[serde(flatten)]
+    pub formatting: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize)]

@@ -2,10 +2,14 @@
 //! already, and Hone's own messages.
 
 use crate::services::reason::Reason;
+use completion::indentation::Indentation;
 use feedback::event::Outcome;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tower_lsp::ls_types::notification::Notification;
-use tower_lsp::ls_types::{InlineCompletionItem, Position, TextDocumentIdentifier, Uri};
+use tower_lsp::ls_types::{
+    InlineCompletionItem, InlineCompletionParams, Position, TextDocumentIdentifier, Uri,
+};
 
 /// The command that accepts an offer; `arguments[0]` is its id.
 pub const ACCEPT_COMMAND: &str = "hone.accept";
@@ -28,13 +32,35 @@ struct ItemReference {
 #[derive(Debug, Deserialize)]
 struct CommandReference {
     #[serde(default)]
-    arguments: Vec<serde_json::Value>,
+    arguments: Vec<Value>,
 }
 
 impl ItemParams {
     pub fn id(&self) -> Option<&str> {
         self.item.command.arguments.first()?.as_str()
     }
+}
+
+/// `textDocument/inlineCompletion`, with what clients of Copilot add to it.
+#[derive(Debug, Deserialize)]
+pub struct InlineParams {
+    #[serde(flatten)]
+    pub lsp: InlineCompletionParams,
+    #[serde(default, rename = "formattingOptions")]
+    formatting: Value,
+}
+
+impl InlineParams {
+    /// Returns how the editor indents lines, if the client says so.
+    pub fn indentation(&self) -> Option<Indentation> {
+        indentation(&self.formatting)
+    }
+}
+
+/// Reads the fields by which clients say how they indent lines. A client may send anything there.
+pub fn indentation(fields: &Value) -> Option<Indentation> {
+    let tab_size = fields["tabSize"].as_u64().unwrap_or_default();
+    Indentation::of(tab_size.try_into().ok()?, fields["insertSpaces"].as_bool()?)
 }
 
 /// The answer to `textDocument/inlineCompletion`: LSP's list of items, and why it is as it is.
@@ -131,6 +157,17 @@ impl Notification for DidChangeStatus {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn an_editors_indentation_is_read_if_it_makes_sense() {
+        let read = |options: Value| indentation(&options);
+        let tabs = json!({"tabSize": 8, "insertSpaces": false});
+        assert_eq!(read(tabs), Indentation::of(8, false));
+        assert_eq!(read(json!({"tabSize": 2, "insertSpaces": true})), Indentation::of(2, true));
+        for odd in [json!(null), json!(7), json!({"insertSpaces": true}), json!({"tabSize": 2})] {
+            assert_eq!(read(odd), None);
+        }
+    }
 
     #[test]
     fn an_item_is_recognised_by_its_command_alone() {

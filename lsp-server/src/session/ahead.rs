@@ -106,6 +106,7 @@ fn at(place: &CursorContext, text: Rope, cursor: usize) -> CursorContext {
         cursor,
         position: place.position,
         entry: None,
+        indentation: place.indentation.clone(),
         idle_ms: 0,
         rejects_here: 0,
     }
@@ -160,6 +161,7 @@ mod tests {
             cursor,
             position: Position { line: 0, column: 0 },
             entry: None,
+            indentation: None,
             idle_ms: 0,
             rejects_here: 0,
         };

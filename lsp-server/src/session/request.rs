@@ -10,10 +10,11 @@ use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::suppressed::Remainder;
-use crate::session::tracker::Offer;
+use crate::session::tracker::{Offer, TextBefore};
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
 use completion::document::Position;
+use completion::indentation::{Indentation, is_indented};
 use completion::postprocess::{NearbyText, breaks_line, closes_again};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
@@ -63,6 +64,8 @@ pub struct CursorContext {
     pub position: Position,
     /// The entry of the suggestion list behind which the offer stands.
     pub entry: Option<Entry>,
+    /// The editor's indentation, if no line of the text says otherwise.
+    pub indentation: Option<Indentation>,
     pub around: NearbyText,
     /// Since the last edit, in milliseconds.
     pub idle_ms: u64,
@@ -94,6 +97,11 @@ impl CursorContext {
                 .unwrap_or_else(|| (document.text.clone(), cursor)),
             position: document.position(cursor, state.encoding),
             entry: None,
+            indentation: state
+                .indentation
+                .as_ref()
+                .filter(|(of, _)| of == uri && !is_indented(&document.text))
+                .map(|(_, indentation)| indentation.clone()),
             around: NearbyText::of(&document.text, cursor),
             idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
             rejects_here: if is_here { rejects.count } else { 0 },
@@ -131,6 +139,7 @@ impl CursorContext {
             uri: self.uri.clone(),
             start: self.start(),
             text: self.offered(&completion.shown),
+            before: TextBefore::of(&self.text, self.start()),
             healing: completion.healing.clone(),
             entry_chars: self.rest_of_entry().chars().count(),
         }
@@ -143,8 +152,10 @@ impl CursorContext {
         if shown.is_empty() {
             return String::new();
         }
-        let mut text = format!("{}{shown}", self.rest_of_entry());
         let NearbyText { line_before, rest_of_line, .. } = &self.around;
+        let indented = self.indentation.as_ref().map(|level| level.indent(shown, line_before));
+        let shown = indented.as_deref().unwrap_or(shown);
+        let mut text = format!("{}{shown}", self.rest_of_entry());
         if shown.contains('\n') && is_between_braces(line_before, rest_of_line) {
             // The closing brace goes onto a line of its own.
             let blanks = line_before.len() - line_before.trim_start().len();
@@ -481,7 +492,7 @@ fn answer_from_live_offer(
 ) -> (LiveOffer, Option<Vec<Suggestion>>) {
     let (uri, cursor, around) = (&context.uri, context.start(), &context.around);
     let rest_of_line = &around.rest_of_line;
-    let live = state.tracker.continuation(uri, cursor).filter(|(id, text)| {
+    let live = state.tracker.continuation(uri, &context.text, cursor).filter(|(id, text)| {
         let fits_entry = text.starts_with(context.rest_of_entry());
         let is_forgotten = state.forgotten.contains(id);
         fits_entry
@@ -495,7 +506,9 @@ fn answer_from_live_offer(
     };
     let known = match trigger {
         Trigger::Automatic => live.map(|live| vec![live]),
-        Trigger::Invoked if found.goes_on => state.tracker.continuations(uri, cursor),
+        Trigger::Invoked if found.goes_on => {
+            state.tracker.continuations(uri, &context.text, cursor)
+        }
         Trigger::Invoked => None,
     };
     let tracker = &mut state.tracker;

@@ -1,6 +1,7 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
 use super::{Completed, Session, SessionError, suggestion};
+use crate::config::prose;
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
@@ -10,11 +11,13 @@ use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::blocks::{Tokens, first_line, likely_lines};
 use completion::defects::{find_defect, without_special_tokens};
+use completion::foreign_marks::without_marks;
 use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
 use engine::{Answer, Generated};
 use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
+use feedback::secrets;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +56,11 @@ impl<'a> ResponseBuilder<'a> {
         } else {
             &shown
         };
-        let shown = without_special_tokens(shown);
+        let plain = without_special_tokens(shown);
+        let is_prose = prose::is_prose(&place.language);
+        let shown = without_marks(plain, &around.line_before, around.marks, is_prose);
+        // A mark is no defect of the text that the model goes on with.
+        let is_mark = shown.is_empty() && !plain.is_empty();
         let length = shown.len();
         let shown = without_extra_blank(shown, around);
         let shown_from = shown_from + length - shown.len();
@@ -61,7 +68,8 @@ impl<'a> ResponseBuilder<'a> {
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
         let shown = if is_short { "" } else { shown };
-        let decision = self.decide(shown, answer, !is_short && !is_unfinished);
+        let may_be_defect = !is_short && !is_unfinished && !is_mark;
+        let decision = self.decide(shown, answer, may_be_defect);
         let reason = if is_short {
             Reason::TooShort
         } else if shown.is_empty() || held_back(&decision) {
@@ -72,7 +80,7 @@ impl<'a> ResponseBuilder<'a> {
         let ms = |time: Duration| time.as_secs_f32() * 1000.0;
         let id = self.services.recorder.next_offer_id();
         let quoted = request.prompt.context.iter().flat_map(|context| context.shown());
-        let quoted = quoted.map(|excerpt| &excerpt.source);
+        let quoted = quoted.map(|excerpt| &excerpt.source.path);
         let mut context: Vec<String> = vec![];
         for source in quoted {
             if *source != place.path && !context.contains(source) {
@@ -221,7 +229,7 @@ impl Session {
             return Ok(Completed::nothing(Reason::Forgotten));
         }
         // What is on screen comes first, and is not offered twice.
-        let live = state.tracker.continuation(&place.uri, place.start());
+        let live = state.tracker.continuation(&place.uri, &place.text, place.start());
         let live = live.filter(|(_, text)| {
             asked.trigger == Trigger::Invoked && text.starts_with(place.rest_of_entry())
         });
@@ -281,9 +289,15 @@ fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated)
     if services.privacy.ignores(&place.path, &place.language, &config.not_stored) {
         return false;
     }
+    // What a prompt quotes was searched when it was chosen. This is the last gate before the disk.
+    let prompt = &asked.request.prompt;
+    let mut quoted = prompt.context.iter().flat_map(|context| context.texts());
+    if quoted.any(|text| secrets::holds_secret(&text)) {
+        return false;
+    }
     let (text, cursor) = &place.read;
     let around = Nearby::of(text, *cursor, asked.window);
-    let healing = asked.request.prompt.healing.len();
+    let healing = prompt.healing.len();
     // All that was generated counts, shown or not, because its tokens are stored.
     !generated.answers.iter().any(|answer| {
         let new = answer.text.get(healing..).unwrap_or_default();

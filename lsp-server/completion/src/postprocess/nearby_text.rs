@@ -1,5 +1,6 @@
 //! The text around a cursor that an offer is compared with.
 
+use crate::foreign_marks::MarksNearby;
 use ropey::Rope;
 
 /// The most characters of a line that are read, since a minified file is one line.
@@ -29,6 +30,7 @@ pub struct NearbyText {
     /// Whether a line close by is indented by one blank more than the cursor's line, in which
     /// nothing but blanks stands before the cursor.
     pub is_indented_by_one_more: bool,
+    pub marks: MarksNearby,
 }
 
 /// Whether a line close to this one begins with `indentation`, one blank, and then text.
@@ -69,6 +71,7 @@ impl NearbyText {
             above: number.checked_sub(1).map_or_else(String::new, whole),
             below: below.find(|line| !line.trim().is_empty()).unwrap_or_default(),
             keeps_marks: false,
+            marks: MarksNearby::of(text, number),
             has_crlf: ends_with_crlf(text, number)
                 || number.checked_sub(1).is_some_and(|above| ends_with_crlf(text, above)),
         }
