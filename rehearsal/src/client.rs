@@ -183,6 +183,7 @@ impl Client {
             json!({
                 "processId": std::process::id(),
                 "clientInfo": {"name": "hone-rehearse", "version": env!("CARGO_PKG_VERSION")},
+                "initializationOptions": {"didChangeStatus": true},
                 "rootUri": uri,
                 "workspaceFolders": folders,
                 "capabilities": capabilities,

@@ -62,6 +62,7 @@ export class HoneClient extends LanguageClient implements Connection {
         };
         super('hone', 'Hone', start, {
             documentSelector: DOCUMENTS,
+            initializationOptions: { didChangeStatus: true },
             outputChannel: output,
             traceOutputChannel: NO_TRACE,
             initializationFailedHandler: () => false,

@@ -329,7 +329,8 @@ mod tests {
 
     fn initialize(encodings: Value) -> Value {
         let capabilities = json!({"general": {"positionEncodings": encodings}});
-        let params = json!({"processId": null, "rootUri": null, "capabilities": capabilities});
+        let params = json!({"processId": null, "rootUri": null, "capabilities": capabilities,
+            "initializationOptions": {"didChangeStatus": true}});
         json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params})
     }
 

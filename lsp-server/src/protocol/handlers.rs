@@ -13,27 +13,30 @@ use super::initialize::{self, ClientAbilities};
 use super::lenient::Lenient;
 use super::lost::{LOST, LostParams};
 use super::messages::{
-    ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams, InlineAnswer,
-    ItemParams, LearnAnswer, ReasonNote, RejectParams,
+    self, ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams,
+    InlineAnswer, InlineParams, ItemParams, LearnAnswer, ReasonNote, RejectParams,
 };
 use super::next_edit::{InlineEditParams, InlineEdits};
 use crate::addresses;
 use crate::app::App;
 use crate::learning::LearnNow;
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
-use crate::report::status;
+use crate::report::status::{self, StatusLine};
 use crate::services::reason::Reason;
 use crate::services::recent_requests::RecentRequest;
 use crate::services::snooze::Snooze;
 use crate::session::request::Trigger;
 use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
-use crate::tasks;
 use completion::document::{Document, Position};
 use ropey::Rope;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::sync::watch::Receiver;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use tower_lsp::ls_types::{
     self as lsp, Command, DidChangeNotebookDocumentParams, DidChangeTextDocumentParams,
@@ -41,8 +44,8 @@ use tower_lsp::ls_types::{
     DidCloseTextDocumentParams, DidOpenNotebookDocumentParams, DidOpenTextDocumentParams,
     DidSaveNotebookDocumentParams, DidSaveTextDocumentParams, ExecuteCommandParams,
     InitializeParams, InitializeResult, InitializedParams, InlineCompletionItem,
-    InlineCompletionParams, InlineCompletionTriggerKind, MessageType, Range,
-    TextDocumentContentChangeEvent, TextDocumentItem, VersionedTextDocumentIdentifier,
+    InlineCompletionTriggerKind, MessageType, Range, TextDocumentContentChangeEvent,
+    TextDocumentItem, VersionedTextDocumentIdentifier,
 };
 use tower_lsp::{Client, LanguageServer, LspService, Server};
 
@@ -58,6 +61,10 @@ const REQUEST_FAILED: i64 = -32803;
 
 struct Backend {
     client: Client,
+    /// Notified once the client is ready for status lines.
+    follows_status: Arc<Notify>,
+    /// True if the client has said that it knows status lines.
+    shows_status: AtomicBool,
     app: Arc<App>,
     session: Arc<Session>,
     learn: LearnNow,
@@ -73,7 +80,10 @@ pub async fn serve(
 ) {
     let session = app.session();
     let (ending, recorder) = (session.clone(), app.services.recorder.clone());
-    let (service, socket) = LspService::build(|client| Backend { client, app, session, learn })
+    let (lines, ready) = (app.status_line(), Arc::new(Notify::new()));
+    let (follows_status, shows_status) = (ready.clone(), AtomicBool::new(false));
+    let backend = |client| Backend { client, follows_status, shows_status, app, session, learn };
+    let (service, socket) = LspService::build(backend)
         .custom_method("textDocument/inlineCompletion", Backend::inline_completion)
         .custom_method("textDocument/didShowCompletion", Backend::did_show)
         .custom_method("textDocument/didPartiallyAcceptCompletion", Backend::did_partly_accept)
@@ -94,6 +104,7 @@ pub async fn serve(
         .custom_method("hone/learn", Backend::learn_now)
         .custom_method("hone/advanceClock", Backend::advance_clock)
         .finish();
+    let telling = tell_status(service.inner().client.clone(), lines, ready);
     let served = super::guard::guard(read, write, |read, write| {
         Server::new(read, write, socket)
             .concurrency_level(CONCURRENT_MESSAGES)
@@ -102,10 +113,24 @@ pub async fn serve(
     tokio::select! {
         _ = served => {}
         () = daemon_ends => {}
+        () = async { telling.await; pending().await } => {}
     }
     ending.end();
     // If the flush fails, the reason is in the log. The client is gone and cannot be told.
     let _ = recorder.flush().await;
+}
+
+/// Sends every status line to a client, once it is ready for them. It ends with the daemon, and has
+/// no task of its own, so that it ends with the connection too.
+async fn tell_status(client: Client, mut lines: Receiver<StatusLine>, ready: Arc<Notify>) {
+    ready.notified().await;
+    loop {
+        let line = lines.borrow_and_update().clone();
+        client.send_notification::<DidChangeStatus>(line).await;
+        if lines.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 impl LanguageServer for Backend {
@@ -121,21 +146,14 @@ impl LanguageServer for Backend {
             }
             None => root.iter().for_each(|root| self.open_folder(root)),
         }
-        let mut status = self.app.status_line();
-        let client = self.client.clone();
-        tokio::spawn(async move {
-            // The first status line is sent at `initialized`. This loop ends with the daemon.
-            while status.changed().await.is_ok() {
-                let line = status.borrow_and_update().clone();
-                client.send_notification::<DidChangeStatus>(line).await;
-            }
-        });
+        self.shows_status.store(abilities.shows_status(), Ordering::Relaxed);
         Ok(initialize::result(&abilities))
     }
 
     async fn initialized(&self, _: InitializedParams) {
-        let line = self.app.status_line().borrow().clone();
-        self.client.send_notification::<DidChangeStatus>(line).await;
+        if self.shows_status.load(Ordering::Relaxed) {
+            self.follows_status.notify_one();
+        }
     }
 
     async fn shutdown(&self) -> Result<()> {
@@ -146,7 +164,7 @@ impl LanguageServer for Backend {
 
     async fn did_open(&self, params: DidOpenTextDocumentParams) {
         let uri = params.text_document.uri.to_string();
-        let name = addresses::name(&uri);
+        let name = addresses::name(&self.session.recorded_as(&uri));
         self.open(params.text_document, name);
         self.look_at_imports(vec![uri]);
     }
@@ -197,6 +215,7 @@ impl LanguageServer for Backend {
 
     async fn notebook_did_close(&self, params: DidCloseNotebookDocumentParams) {
         self.session.close_notebook(params.notebook_document.uri.as_str());
+        params.cell_text_documents.iter().for_each(|cell| self.session.close(cell.uri.as_str()));
     }
 
     async fn execute_command(&self, params: ExecuteCommandParams) -> Result<Option<Value>> {
@@ -209,12 +228,8 @@ impl LanguageServer for Backend {
         })?;
         // The answer means that the acceptance is on disk.
         let recorder = &self.app.services.recorder;
-        let recorded = recorder.record_durably(|| self.session.accepted(id)).await;
-        recorded.map(|()| None).map_err(|error| Error {
-            code: ErrorCode::ServerError(REQUEST_FAILED),
-            message: format!("not recorded: {error:#}").into(),
-            data: None,
-        })
+        let recorded = recorder.record_durably(|| self.maker(id).accepted(id)).await;
+        recorded.map(|()| None).map_err(|error| not_recorded(&error))
     }
 }
 
@@ -255,11 +270,8 @@ impl Backend {
 
     /// A message about a document cannot be read.
     async fn lost(&self, params: LostParams) {
-        let LostParams { method, uri, .. } = &params;
-        let why = params.consequence();
-        // What was to be closed is closed, so nothing is lost.
-        let is_closed = method.ends_with("/didClose") && !uri.is_empty();
-        let is_news = if is_closed {
+        let (uri, why) = (&params.uri, params.consequence());
+        let is_news = if params.is_about_closed() {
             self.session.close_notebook(uri);
             self.session.close(uri);
             false
@@ -272,7 +284,8 @@ impl Backend {
         }
     }
 
-    async fn inline_completion(&self, params: InlineCompletionParams) -> Result<InlineAnswer> {
+    async fn inline_completion(&self, params: InlineParams) -> Result<InlineAnswer> {
+        let (indentation, params) = (params.indentation(), params.lsp);
         let place = params.text_document_position;
         let at = position(place.position);
         let trigger = match params.context.trigger_kind {
@@ -280,6 +293,7 @@ impl Backend {
             _ => Trigger::Automatic,
         };
         let uri = place.text_document.uri.as_str();
+        self.session.use_indentation(uri, indentation);
         let selected = params.context.selected_completion_info.map(|info| Selected {
             range: (position(info.range.start), position(info.range.end)),
             text: info.text,
@@ -307,9 +321,8 @@ impl Backend {
             Err(SessionError::Engine(error)) => {
                 // The error goes to the client's log. An answer with an error would show a message
                 // at every keystroke.
-                let (client, reason) =
-                    (self.client.clone(), Reason::Failed { message: error.to_string() });
-                tokio::spawn(async move { client.log_message(MessageType::ERROR, error).await });
+                let reason = Reason::Failed { message: error.to_string() };
+                self.client.log_message(MessageType::ERROR, error).await;
                 Ok(Completed::nothing(reason))
             }
         }
@@ -329,6 +342,7 @@ impl Backend {
         trigger: Trigger,
     ) -> Result<Completions> {
         let (uri, at) = (doc.uri.as_str(), position(doc.position));
+        self.session.use_indentation(uri, messages::indentation(&json!(doc.formatting)));
         let line_before = self.session.line_before(uri, at);
         let suggestions = match self.completed(uri, at, trigger, None).await {
             // These clients show errors to the user, and the end of an old request is none.
@@ -338,32 +352,44 @@ impl Backend {
         Ok(Completions::new(&line_before.unwrap_or_default(), suggestions))
     }
 
+    /// Returns the session that made an offer, which may be another connection's.
+    fn maker(&self, id: &str) -> Arc<Session> {
+        self.app.session_of(&self.session, &[id])
+    }
+
+    fn shown(&self, id: &str) {
+        self.session.client_reports();
+        self.maker(id).shown(id);
+    }
+
     async fn notify_shown(&self, params: OfferParams) -> Result<&'static str> {
-        self.session.shown(&params.uuid);
+        self.shown(&params.uuid);
         Ok("OK")
     }
 
     /// The client sends it before the change, and for a word as well as for the whole offer. The
     /// change itself shows how much was accepted.
     async fn notify_accepted(&self, params: OfferParams) -> Result<&'static str> {
-        self.session.taking(&params.uuid);
+        let taken = self.maker(&params.uuid).taking(&params.uuid);
+        taken.map_err(|error| not_recorded(&error))?;
         Ok("OK")
     }
 
     async fn notify_rejected(&self, params: OffersParams) -> Result<&'static str> {
-        self.session.dismissed(&params.uuids);
+        let ids: Vec<&str> = params.uuids.iter().map(String::as_str).collect();
+        self.app.session_of(&self.session, &ids).dismissed(&params.uuids);
         Ok("OK")
     }
 
     async fn did_show(&self, params: ItemParams) {
         if let Some(id) = params.id() {
-            self.session.shown(id);
+            self.shown(id);
         }
     }
 
     async fn did_partly_accept(&self, params: ItemParams) {
         if let Some(id) = params.id() {
-            self.session.partly_accepted(id, params.accepted_length);
+            self.maker(id).partly_accepted(id, params.accepted_length);
         }
     }
 
@@ -376,7 +402,7 @@ impl Backend {
 
     async fn did_show_edit(&self, params: ItemParams) {
         if let Some(id) = params.id() {
-            self.session.next_edit_shown(id);
+            self.maker(id).next_edit_shown(id);
         }
     }
 
@@ -393,17 +419,14 @@ impl Backend {
     }
 
     async fn did_reject(&self, params: RejectParams) {
-        self.session.rejected(&params.id, params.reason.into());
+        self.maker(&params.id).rejected(&params.id, params.reason.into());
     }
 
     async fn forget(&self, params: ForgetParams) -> Result<Forgotten> {
         let scope = Scope::File { names: forget_scope::names_of(params.uri.as_str()) };
         // A client that cancels, or ends, must not break it off halfway.
-        let app = self.app.clone();
-        let forgotten = tasks::ended(tokio::spawn(async move { app.forget(scope).await })).await;
-        forgotten
-            .map_err(|error| failed(format!("forgetting broke off: {error}")))?
-            .map_err(|error| failed(format!("{error:#}")))
+        let forgotten = self.app.forget_to_the_end(scope).await;
+        forgotten.map_err(|error| failed(format!("{error:#}")))
     }
 
     async fn status(&self) -> Result<status::Status> {
@@ -467,6 +490,14 @@ fn position(position: lsp::Position) -> Position {
 
 fn invalid_params(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
     Error { code: ErrorCode::InvalidParams, message: message.into(), data: None }
+}
+
+fn not_recorded(error: &anyhow::Error) -> Error {
+    Error {
+        code: ErrorCode::ServerError(REQUEST_FAILED),
+        message: format!("not recorded: {error:#}").into(),
+        data: None,
+    }
 }
 
 fn failed(message: String) -> Error {

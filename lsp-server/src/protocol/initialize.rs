@@ -19,6 +19,7 @@ use tower_lsp::ls_types::{
 pub struct ClientAbilities {
     encodings: Vec<PositionEncodingKind>,
     has_notebooks: bool,
+    shows_status: bool,
 }
 
 impl ClientAbilities {
@@ -29,7 +30,8 @@ impl ClientAbilities {
         if copilot::speaks_agent(options) {
             encodings.clear();
         }
-        ClientAbilities { encodings, has_notebooks }
+        let shows_status = copilot::knows_status(options) || announces_status(options);
+        ClientAbilities { encodings, has_notebooks, shows_status }
     }
 
     /// The abilities in a message, if it is a whole `initialize` request.
@@ -39,6 +41,12 @@ impl ClientAbilities {
         }
         let params = InitializeParams::deserialize(&message["params"]).ok()?;
         Some(ClientAbilities::new(params.capabilities, params.initialization_options.as_ref()))
+    }
+
+    /// Returns true if the client knows the notification of status lines. LSP does not have it, and
+    /// clients warn of notifications that they do not know.
+    pub fn shows_status(&self) -> bool {
+        self.shows_status
     }
 
     /// The unit of the columns in all messages that follow.
@@ -58,6 +66,12 @@ impl ClientAbilities {
         }
         (Encoding::Utf16, PositionEncodingKind::UTF16)
     }
+}
+
+/// Returns true if a client announces the notification in its `initializationOptions`, as Hone's own
+/// do.
+fn announces_status(options: Option<&Value>) -> bool {
+    options.is_some_and(|options| options[DidChangeStatus::METHOD] == true)
 }
 
 /// Returns the answer to a client.
@@ -90,8 +104,8 @@ pub fn result(client: &ClientAbilities) -> InitializeResult {
 pub struct EarlyAnswer {
     /// The result of `initialize`.
     pub result: Value,
-    /// The answer, and a status line that says what the daemon does.
-    pub messages: [Value; 2],
+    /// The answer and, for a client that shows it, a status line that says what the daemon does.
+    pub messages: Vec<Value>,
 }
 
 /// The answer to a message, if that is a whole `initialize` request.
@@ -99,9 +113,12 @@ pub fn early_answer(message: &Value) -> Option<EarlyAnswer> {
     let abilities = ClientAbilities::of_request(message)?;
     let result = json!(result(&abilities));
     let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-    let (method, params) = (DidChangeStatus::METHOD, StatusLine::loading());
-    let status = json!({"jsonrpc": "2.0", "method": method, "params": params});
-    Some(EarlyAnswer { result, messages: [answer, status] })
+    let mut messages = vec![answer];
+    if abilities.shows_status() {
+        let (method, params) = (DidChangeStatus::METHOD, StatusLine::loading());
+        messages.push(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+    Some(EarlyAnswer { result, messages })
 }
 
 /// The capability by which a client tells of every notebook, of any type and with all its cells.

@@ -4,6 +4,7 @@
 use super::{Session, SessionError, State};
 use crate::config::Config;
 use crate::privacy::QuotableFiles;
+use crate::session::notebooks::{Joined, note_edit};
 use crate::session::{imports, tool_edits};
 use completion::document::{Document, Edit, Position};
 use completion::prompt_builder::PromptLimits;
@@ -15,6 +16,14 @@ const FOLDERS_MAX: usize = 16;
 
 /// The longest time for which the files that a document imports are read.
 const IMPORTS_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The notebook of a document that is being changed. It is joined once for all changes of a message.
+enum Whole {
+    /// No prompt quotes changes.
+    Unwanted,
+    /// It is nothing if the document is no cell.
+    Wanted(Option<Joined>),
+}
 
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
@@ -82,8 +91,8 @@ impl Session {
         let root = self.open_folder_around(Path::new(&path));
         let read = move || imports::read(root, Path::new(&path), &text);
         let files = self.disk.ask(IMPORTS_TIME_MAX, read).unwrap_or_default();
-        let paths = files.iter().map(|file| file.path.clone()).collect();
-        let rules = self.services.privacy.quotable(paths, &config.not_stored);
+        let sources = files.iter().map(Document::source).collect();
+        let rules = self.services.privacy.quotable(sources, &config.not_stored);
         let limits = self.limits(&config, &rules);
         for file in files {
             let mut state = self.state.lock();
@@ -116,7 +125,14 @@ impl Session {
         state.last_edit_ms = Some(now_ms);
         state.debounce.key(now_ms);
         let was = state.documents.get(uri).map(|document| document.text.clone());
-        let edits = changes.into_iter().map(|change| self.apply(&mut state, uri, version, change));
+        let quotes = self.context_chars(&self.services.settings.current()) > 0;
+        let mut whole = Whole::Unwanted;
+        if quotes {
+            let State { notebooks, documents, .. } = &*state;
+            whole = Whole::Wanted(notebooks.joined(documents, uri));
+        }
+        let apply = |change| self.apply(&mut state, uri, version, change, &mut whole);
+        let edits = changes.into_iter().map(apply);
         let edits: Option<Vec<Edit>> = edits.collect();
         let Some(edits) = edits.filter(|_| was.is_some()) else {
             return self.out_of_step(state, uri);
@@ -130,37 +146,24 @@ impl Session {
         Ok(())
     }
 
-    /// Applies a change; answers what it did, if it can be one of this document. The editor that
-    /// sends it has another text if it begins behind the end.
+    /// Applies a change, and returns what it did, if it can be one of this document.
     fn apply(
         &self,
         state: &mut State,
         uri: &str,
         version: i32,
         (range, text): (Option<(Position, Position)>, String),
+        whole: &mut Whole,
     ) -> Option<Edit> {
-        let quotes = self.context_chars(&self.services.settings.current()) > 0;
         let now_ms = self.services.clock.elapsed_ms();
         let State {
-            documents,
-            tracker,
-            suppressed,
-            encoding,
-            survival,
-            prompts,
-            notebooks,
-            next_edits,
-            ..
+            documents, tracker, suppressed, encoding, survival, prompts, next_edits, ..
         } = &mut *state;
         let document = documents.get_mut(uri)?;
-        let lines = document.text.len_lines();
-        if range.is_some_and(|(start, _)| start.line as usize > lines) {
-            return None;
-        }
+        let (place, was) = (tracker.place(uri), document.text.clone());
+        let applied = document.apply(range, text, *encoding).ok()?;
         document.version = version;
         prompts.visit(document);
-        let (place, was) = (tracker.place(uri), document.text.clone());
-        let applied = document.apply(range, text, *encoding);
         next_edits.note(&applied);
         // A line break below the cursor may be the final newline that a tool puts in on save, so it
         // does not count as one at the cursor.
@@ -170,8 +173,8 @@ impl Session {
             }
             _ => applied.clone(),
         };
-        if quotes {
-            notebooks.note_edit(prompts, documents, uri, was.clone(), &applied);
+        if let Whole::Wanted(joined) = whole {
+            note_edit(prompts, document, joined.as_mut(), was.clone(), &applied);
         }
         let edit = match &place {
             Some(place) => tool_edits::taken_back(&was, seen, place),
@@ -179,7 +182,7 @@ impl Session {
         };
         survival.edit(uri, &edit, now_ms);
         suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-        let events = match place {
+        let mut events = match place {
             Some(_) if tool_edits::is_final_newline(&was, &edit) => {
                 tracker.final_newline(uri, &edit, now_ms)
             }
@@ -188,8 +191,20 @@ impl Session {
             }
             _ => tracker.edit(uri, &edit, now_ms),
         };
+        events.extend(tracker.check_text_before(uri, &document.text, now_ms));
         self.conclude(state, events, Some(&edit), now_ms);
         Some(applied)
+    }
+
+    /// The open documents: the name, language and text of each, and whether it is a cell.
+    #[cfg(test)]
+    pub fn held(&self) -> std::collections::BTreeMap<String, (String, String, String, bool)> {
+        let state = self.state.lock();
+        let held = |(uri, document): (&String, &Document)| {
+            let Document { path, language, text, .. } = document.clone();
+            (uri.clone(), (path, language, text.to_string(), state.notebooks.is_cell(uri)))
+        };
+        state.documents.iter().map(held).collect()
     }
 
     /// The user looks at this document.

@@ -4,7 +4,7 @@
 //! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
 //! for before the lock is taken.
 
-// The disk is asked by the crate `files` alone: clippy.toml.
+// The disk is asked by the crate `files` alone, and no task is without an owner: clippy.toml.
 #![warn(clippy::disallowed_methods)]
 
 mod ahead;
@@ -16,6 +16,7 @@ mod next_edit;
 pub mod notebooks;
 mod other_code;
 mod prompt_names;
+mod reports;
 pub mod request;
 mod response;
 mod selected;
@@ -42,6 +43,7 @@ use crate::session::tracker::{Decided, Offer, Tracker};
 use crate::session::typed::TypedCounts;
 use completion::debounce::Debounce;
 use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
+use completion::indentation::Indentation;
 use completion::postprocess::replaced_suffix;
 use completion::prompt_builder::PromptBuilder;
 use engine::unloading::Resident;
@@ -72,6 +74,8 @@ struct State {
     encoding: Encoding,
     documents: HashMap<String, Document>,
     notebooks: Notebooks,
+    /// The indentation that the editor has named last, and the document that it is for.
+    indentation: Option<(String, Indentation)>,
     /// Documents that are not served, and why.
     unserved: HashMap<String, String>,
     prompts: PromptBuilder,
@@ -174,6 +178,7 @@ impl Session {
             encoding: Encoding::Utf16,
             documents: HashMap::new(),
             notebooks: Notebooks::default(),
+            indentation: None,
             unserved: HashMap::new(),
             prompts: PromptBuilder::default(),
             tracker: Tracker::default(),
@@ -202,6 +207,11 @@ impl Session {
 
     pub fn use_encoding(&self, encoding: Encoding) {
         self.state.lock().encoding = encoding;
+    }
+
+    /// Notes how the editor indents lines of a document about which it asks next.
+    pub fn use_indentation(&self, uri: &str, indentation: Option<Indentation>) {
+        self.state.lock().indentation = indentation.map(|level| (uri.to_owned(), level));
     }
 
     /// Answers a request for an inline completion: with one offer, with several to choose from if
@@ -337,7 +347,7 @@ impl Session {
         self.services.recorder.record(events);
         let State { tracker, survival, documents, rejects, forgotten, accepted_until, .. } = state;
         for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
-            let Offer { id, uri, start, text, healing, entry_chars } = offer;
+            let Offer { id, uri, start, text, healing, entry_chars, before: _ } = offer;
             if forgotten.remove(&id) {
                 continue;
             }
@@ -388,37 +398,6 @@ impl Session {
         self.services.recorder.record(events.collect());
     }
 
-    /// # Errors
-    /// Nothing is recorded of this offer, so its acceptance cannot be recorded either.
-    pub fn accepted(&self, id: &str) -> anyhow::Result<()> {
-        if self.next_edit_accepted(id) {
-            return Ok(());
-        }
-        self.track(|tracker, _| tracker.accepted(id));
-        self.services.recorder.ensure_accepted(id)
-    }
-
-    pub fn shown(&self, id: &str) {
-        self.track(|tracker, now_ms| tracker.shown(id, now_ms));
-    }
-
-    pub fn partly_accepted(&self, id: &str, utf16: u32) {
-        self.track(|tracker, _| tracker.partly_accepted(id, utf16));
-    }
-
-    /// The client is about to put the offer, or a part of it, into the document.
-    pub fn taking(&self, id: &str) {
-        self.track(|tracker, now_ms| tracker.taking(id, now_ms));
-    }
-
-    /// The user dismissed whichever of these is on screen.
-    pub fn dismissed(&self, ids: &[OfferId]) {
-        self.track(|tracker, now_ms| match tracker.on_screen() {
-            Some(id) if ids.contains(&id) => tracker.rejected(&id, Outcome::RejectedEsc, now_ms),
-            _ => vec![],
-        });
-    }
-
     /// The part of a line before this position.
     pub fn line_before(&self, uri: &str, position: Position) -> Option<String> {
         let state = self.state.lock();
@@ -428,24 +407,9 @@ impl Session {
         Some(document.text.slice(document.text.line_to_char(line)..cursor).to_string())
     }
 
-    pub fn rejected(&self, id: &str, reason: Outcome) {
-        if self.next_edit_rejected(id, reason) {
-            return;
-        }
-        self.track(|tracker, now_ms| tracker.rejected(id, reason, now_ms));
-    }
-
     pub fn tick(&self) {
         self.track(Tracker::tick);
         self.look(&mut self.state.lock(), self.services.clock.elapsed_ms());
-    }
-
-    /// Records under the session's lock, so that the log keeps the order of the messages.
-    fn track(&self, step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>) {
-        let mut state = self.state.lock();
-        let now_ms = self.services.clock.elapsed_ms();
-        let events = step(&mut state.tracker, now_ms);
-        self.conclude(&mut state, events, None, now_ms);
     }
 
     /// Forgets the code that prompts quote, the recent edits and all documents that are not open,
@@ -516,6 +480,8 @@ fn suggestion(
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod fuzzing;
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod tests;

@@ -107,11 +107,16 @@ impl Editor {
         Editor::with(socket, json!({})).await.0
     }
 
-    /// The same with these capabilities of a client; answers those of the server too.
+    /// The same with these capabilities of a client. Returns those of the server too.
     pub async fn with(socket: Socket, capabilities: Value) -> (Editor, Value) {
+        Editor::begun(socket, json!({"capabilities": capabilities})).await
+    }
+
+    /// The same with these parameters of `initialize`.
+    pub async fn begun(socket: Socket, params: Value) -> (Editor, Value) {
         let (read, write) = UnixStream::from_std(socket).unwrap().into_split();
         let mut editor = Editor { frames: Frames::new(BufReader::new(read)), write, sent: 0 };
-        let (id, hello) = editor.request("initialize", json!({"capabilities": capabilities}));
+        let (id, hello) = editor.request("initialize", params);
         editor.send(&hello).await;
         let answer = editor.answer().await;
         assert_eq!(answer["id"], id);

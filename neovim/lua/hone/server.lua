@@ -156,6 +156,7 @@ function M.config()
     reuse_client = function(client, config)
       return client.name == config.name and not client:is_stopped()
     end,
+    init_options = { didChangeStatus = true },
     handlers = {
       didChangeStatus = notify.guard(function(_, line)
         status.changed(line)

@@ -1,5 +1,8 @@
 //! A client's messages as they arrive over the wire, with whatever it gets wrong.
 
+mod connections;
+mod reports;
+
 use crate::testing::daemon::{Editor, TestDaemon};
 use crate::testing::fixtures;
 use completion::document::Position;
