@@ -6,7 +6,6 @@ use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope};
 use crate::services::Services;
 use crate::services::derived_state::DerivedInputs;
 use crate::services::handed_prompts::remove_prompts;
-use crate::tasks;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 
@@ -17,8 +16,8 @@ impl App {
     /// Forgets in a task of its own, which continues if its caller does not wait for the end.
     pub async fn forget_to_the_end(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let app = self.clone();
-        let forgotten = tasks::ended(tokio::spawn(async move { app.forget(scope).await })).await;
-        forgotten.context("forgetting broke off")?
+        let forgotten = crate::tasks::ended(tokio::spawn(async move { app.forget(scope).await }));
+        forgotten.await.context("forgetting broke off")?
     }
 
     /// Forgets what is recorded of the files that the scope names, and what the engine holds of any

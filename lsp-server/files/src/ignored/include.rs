@@ -1,7 +1,7 @@
 //! The conditions of `[includeIf]` in git's settings.
 
+use super::interpolate::interpolated;
 use super::repository::Places;
-use super::settings::interpolated;
 use crate::platform;
 use bstr::{BString, ByteSlice, ByteVec};
 use gix_glob::wildmatch::Mode;

@@ -12,6 +12,7 @@
 mod chain;
 mod folder;
 mod include;
+mod interpolate;
 mod patient;
 mod repository;
 mod rules;

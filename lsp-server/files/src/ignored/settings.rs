@@ -1,13 +1,13 @@
 //! Git's settings about what is ignored, read from its files as git-config(1) says.
 
 use super::include;
+use super::interpolate::interpolated;
 use super::repository::Places;
 use crate::limits::{INCLUDES_DEPTH_MAX, SETTINGS_BYTES_MAX, SETTINGS_FILES_MAX};
 use crate::plain::{self, Links, Stamp, Unread};
 use crate::platform;
 use bstr::BString;
 use gix_config::parse::{EventRef, Events};
-use gix_config::path::interpolate::Context;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -242,21 +242,6 @@ impl<'a> Reader<'a> {
         let Reader { ignores_case, read, .. } = self;
         Settings { excludes, ignores_case, is_unreadable, read }
     }
-}
-
-/// Returns the path that a setting means. `~` is the home of the user.
-pub fn interpolated(value: BString, home: Option<&Path>) -> Option<PathBuf> {
-    let context =
-        Context { git_install_dir: None, home_dir: home, home_for_user: Some(home_of_own_name) };
-    gix_config::Path::from(value).interpolate(context).ok()
-}
-
-/// Returns the home of a user by name, if it is the one who runs this. The homes of others are not
-/// asked for, because a directory service on another machine may know them.
-fn home_of_own_name(name: &str) -> Option<PathBuf> {
-    let own = ["USER", "LOGNAME", "USERNAME"].map(std::env::var_os);
-    let is_own = own.into_iter().flatten().any(|own| own == name);
-    is_own.then(std::env::home_dir)?
 }
 
 /// Returns true for a value that git takes for true. A value that is none counts as true, because
