@@ -1,5 +1,6 @@
-//! Ignore files, settings of git and the files of a repository may hold anything: there is a verdict,
-//! and the same one again. The input is the content of each file, with a zero byte between them.
+//! Ignore files, settings of git and the files of a repository may hold anything: there is a
+//! verdict, and the same one again. The input is the content of each file, with a zero byte between
+//! them.
 #![no_main]
 
 use files::ignored::{IgnoreRules, User};

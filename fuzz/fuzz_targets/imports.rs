@@ -15,7 +15,8 @@ static PLACE: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     fs::create_dir_all(at("repo/src")).expect("it is made");
     fs::write(at("outside"), "outside").expect("it is written");
     fs::write(at("repo/src/a"), "inside").expect("it is written");
-    for (to, link) in [("..", "repo/up"), ("/", "repo/root"), ("src", "repo/in"), ("in", "repo/loop")] {
+    let links = [("..", "repo/up"), ("/", "repo/root"), ("src", "repo/in"), ("in", "repo/loop")];
+    for (to, link) in links {
         std::os::unix::fs::symlink(to, at(link)).expect("it is made");
     }
     place

@@ -107,7 +107,11 @@ test('a value that is refused keeps no other one from the server', async () => {
         'completion.max_lines must be otherwise',
         'team.epsilon_limit must be otherwise',
     ]);
-    assert.deepEqual(sent.values, { ...set, 'team.epsilon_limit': 0.01 }, 'its default is owed still');
+    assert.deepEqual(
+        sent.values,
+        { ...set, 'team.epsilon_limit': 0.01 },
+        'its default is owed still',
+    );
 });
 
 test('a text is sent as it is, and everything else as JSON', async () => {

@@ -51,8 +51,8 @@ const STAGES: &[&str] = &[
     "uat",
 ];
 
-/// Returns true for the names of environments of one stage, such as `env.production`, `env-prod` and
-/// `staging_env`, and their copies. Code has other extensions.
+/// Returns true for the names of environments of one stage, such as `env.production`, `env-prod`
+/// and `staging_env`, and their copies. Code has other extensions.
 fn is_env_of_stage(name: &str) -> bool {
     let parts: Vec<&str> = name.split(['.', '-', '_']).filter(|part| !part.is_empty()).collect();
     let is_known = |part: &&str| *part == "env" || STAGES.contains(part);

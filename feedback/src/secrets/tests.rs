@@ -143,9 +143,11 @@ fn passwords_apart_from_their_names_are_secrets() {
 #[test]
 fn ordinary_declarations_and_commands_are_no_secrets() {
     for text in [
-        "variable \"db_password\" {\n  type      = string\n  sensitive = true\n}\n\nvariable \"region\" {\n  default = \"us-east-1\"\n}\n",
+        "variable \"db_password\" {\n  type      = string\n  sensitive = true\n}\n\n\
+         variable \"region\" {\n  default = \"us-east-1\"\n}\n",
         "variable \"password_length\" {\n  default = 16\n}\n",
-        "  DbPassword:\n    Type: String\n    NoEcho: true\n  Region:\n    Type: String\n    Default: us-east-1\n",
+        "  DbPassword:\n    Type: String\n    NoEcho: true\n  Region:\n    Type: String\n    \
+         Default: us-east-1\n",
         "parser.add_argument(\"--password\", default=os.environ[\"DB_PASSWORD_1\"])",
         "parser.add_argument(\"--token-file\", default=\"tokens-v2.txt\")",
         "password: { type: String, default: null },\nversion: { default: \"v2.1.0\" }",

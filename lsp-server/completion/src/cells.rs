@@ -1,11 +1,12 @@
-//! The cells of a notebook, as editors change them: in one list and, by number or by name, in parts.
-//! Every reader of an editor's messages applies them here, so that all of them hold the same cells.
+//! The cells of a notebook, as editors change them: in one list and, by number or by name, in
+//! parts. Every reader of an editor's messages applies them here, so that all of them hold the same
+//! cells.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Replaces `removed` cells from `start` on by others, and returns them. Numbers beyond the end mean
-/// the end.
+/// Replaces `removed` cells from `start` on by others, and returns them. Numbers beyond the end
+/// mean the end.
 pub fn splice<T>(cells: &mut Vec<T>, start: usize, removed: usize, added: Vec<T>) -> Vec<T> {
     let start = start.min(cells.len());
     let end = start.saturating_add(removed).min(cells.len());

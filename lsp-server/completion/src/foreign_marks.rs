@@ -52,8 +52,8 @@ fn conflict_chars(line: impl Iterator<Item = char>) -> usize {
     line.take_while(|c| *c == first).count()
 }
 
-/// Returns true if a line may be one of a merge conflict. Where there is none, a longer row of `=` is
-/// the line under a heading.
+/// Returns true if a line may be one of a merge conflict. Where there is none, a longer row of `=`
+/// is the line under a heading.
 fn is_conflict(line: &str, nearby: MarksNearby) -> bool {
     let count = conflict_chars(line.chars());
     let rest = line.chars().nth(CONFLICT_CHARS);

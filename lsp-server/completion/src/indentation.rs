@@ -1,5 +1,5 @@
-//! The indentation of an offer in a text that has none so far. Models then write what they saw most,
-//! and the editor may be set to something else.
+//! The indentation of an offer in a text that has none so far. Models then write what they saw
+//! most, and the editor may be set to something else.
 
 use ropey::Rope;
 
@@ -60,8 +60,8 @@ fn lead(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Returns true if a line of this text says how lines are indented. Those of a comment that begin with
-/// a star do not.
+/// Returns true if a line of this text says how lines are indented. Those of a comment that begin
+/// with a star do not.
 pub fn is_indented(text: &Rope) -> bool {
     text.lines().take(LINES).any(|line| {
         let is_indented = line.chars().next().is_some_and(|first| matches!(first, ' ' | '\t'));

@@ -58,8 +58,8 @@ impl PromptContext {
         self.excerpts.iter().chain(&self.changes)
     }
 
-    /// All texts that it quotes, each as it stands in its document: of a change, the lines before and
-    /// the lines after it.
+    /// All texts that it quotes, each as it stands in its document: of a change, the lines before
+    /// and the lines after it.
     pub fn texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let sides = self.changes.iter().flat_map(|change| {
             ['-', '+'].map(|sign| {

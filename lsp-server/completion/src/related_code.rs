@@ -130,8 +130,8 @@ impl RelatedCode {
         }
     }
 
-    /// Cuts a document into pieces anew if it has changed. `may_show` returns false if a secret stands
-    /// in a text.
+    /// Cuts a document into pieces anew if it has changed. `may_show` returns false if a secret
+    /// stands in a text.
     pub fn update(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) {
         let Some(known) = self.documents.get_mut(&document.path) else { return };
         let text = &document.text;

@@ -50,8 +50,8 @@ fn backend() -> Result<&'static LlamaBackend, String> {
 unsafe extern "C" fn no_log(_: sys::ggml_log_level, _: *const c_char, _: *mut c_void) {}
 
 /// Lets ggml search the libraries next to this program for the best that the CPU can run, and for
-/// GPUs. Without a folder by name, ggml would search the current one, which may be a stranger's, and
-/// the one where it was built.
+/// GPUs. Without a folder by name, ggml would search the current one, which may be a stranger's,
+/// and the one where it was built.
 #[cfg(feature = "portable")]
 fn load_kernels() -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
-//! Finds llama.cpp's libraries next to the program, and checks that they are whole. The loader maps a library before it knows,
-//! and the process ends with a bus error where the file is shorter than what is mapped.
+//! Finds llama.cpp's libraries next to the program, and checks that they are whole. The loader maps
+//! a library before it knows, and the process ends with a bus error where the file is shorter than
+//! what is mapped.
 
 use elf::ElfStream;
 use elf::abi::ELFMAGIC;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// The folder of the libraries, from the folder above that of the program.
 const FOLDER: &str = "lib/hone";
 
-/// Returns the folder of llama.cpp's libraries: `../lib/hone` of the program, as it is installed, or
-/// the program's own. No other folder is searched.
+/// Returns the folder of llama.cpp's libraries: `../lib/hone` of the program, as it is installed,
+/// or the program's own. No other folder is searched.
 ///
 /// # Errors
 /// Neither has any.

@@ -1,5 +1,5 @@
-//! Reads plain files, whatever lies at a path: a pipe is not waited for, a device is not opened, and
-//! no more is read than asked for, whatever the size says.
+//! Reads plain files, whatever lies at a path: a pipe is not waited for, a device is not opened,
+//! and no more is read than asked for, whatever the size says.
 
 use crate::platform;
 use std::fs::{File, Metadata};

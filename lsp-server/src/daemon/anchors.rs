@@ -1,6 +1,6 @@
 //! What a daemon has on disk so that others find it and none starts next to it: its home, its lock
-//! and its socket. A cleaner of temporary files, `rm -rf` or a restored backup may remove them while
-//! it runs. Without its socket nobody would reach it, and with its lock no other could start.
+//! and its socket. A cleaner of temporary files, `rm -rf` or a restored backup may remove them
+//! while it runs. Without its socket nobody would reach it, and with its lock no other could start.
 
 use crate::paths::{Paths, lock};
 use crate::platform::connection::LIES_ON_DISK;

@@ -1,5 +1,5 @@
-//! Daemons in a row that ended before anybody could use them: when the next is not started any more,
-//! and what the user is told.
+//! Daemons in a row that ended before anybody could use them: when the next is not started any
+//! more, and what the user is told.
 
 use super::killed::Killed;
 use super::loading;

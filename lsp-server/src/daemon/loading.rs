@@ -1,5 +1,5 @@
-//! A note on disk while a daemon starts and loads its model. A daemon that the system kills for want
-//! of memory can say nothing; the note that it leaves can.
+//! A note on disk while a daemon starts and loads its model. A daemon that the system kills for
+//! want of memory can say nothing; the note that it leaves can.
 
 use super::killed::Killed;
 use crate::paths::Paths;
@@ -28,7 +28,8 @@ impl Note {
     }
 }
 
-/// The note of this daemon. It goes when this is dropped, which a daemon that is killed does not do.
+/// The note of this daemon. It goes when this is dropped, which a daemon that is killed does not
+/// do.
 pub struct LoadingNote {
     path: PathBuf,
     note: Note,

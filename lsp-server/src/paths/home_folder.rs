@@ -13,8 +13,8 @@ const FOLDERS: [&str; 6] = ["data", "adapters", MODELS, "prompts", "run", "logs"
 /// The folder that holds nothing private.
 const MODELS: &str = "models";
 
-/// The names that the folder of a home has, beside [`FOLDERS`]. Unfinished files have them with more
-/// behind.
+/// The names that the folder of a home has, beside [`FOLDERS`]. Unfinished files have them with
+/// more behind.
 const OTHER_NAMES: [&str; 5] = ["config.toml", "team", "history", "rehearsal.log", ".DS_Store"];
 
 /// Makes the home and the folders in it.

@@ -1,5 +1,5 @@
-//! The files that may be read although nobody opened them: none that privacy keeps out, and none that
-//! the user has removed with `hone forget`.
+//! The files that may be read although nobody opened them: none that privacy keeps out, and none
+//! that the user has removed with `hone forget`.
 
 use super::Privacy;
 use super::forgotten::ForgottenFiles;

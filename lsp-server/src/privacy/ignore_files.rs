@@ -65,8 +65,8 @@ fn is_ignored(
     if is_sensitive_path(path) || is_sensitive_path(&path_in(path)) {
         return true;
     }
-    // A document that is no file of this machine is in none of its folders, so none of its rules are
-    // about it.
+    // A document that is no file of this machine is in none of its folders, so none of its rules
+    // are about it.
     let Some(given) = file_of(path) else { return false };
     let ignores = |file: &Path, by_rules: bool| {
         is_sensitive_path(&file.to_string_lossy()) || setting.verdict(file).unwrap_or(by_rules)

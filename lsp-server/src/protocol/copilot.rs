@@ -35,8 +35,8 @@ pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
     initialization_options.is_some_and(|options| options.get("editorPluginInfo").is_some())
 }
 
-/// Returns true if a client was written for Copilot's language server, which sends status lines. All
-/// of them name themselves in the same way.
+/// Returns true if a client was written for Copilot's language server, which sends status lines.
+/// All of them name themselves in the same way.
 pub fn knows_status(initialization_options: Option<&Value>) -> bool {
     let has = |field| initialization_options.is_some_and(|options| options.get(field).is_some());
     has("editorInfo") || has("editorPluginInfo")

@@ -180,8 +180,8 @@ impl LanguageServer for Backend {
         self.session.close(params.text_document.uri.as_str());
     }
 
-    // The next three messages mean nothing to Hone. Clients send them unasked, and without a handler
-    // each would be a warning in the log.
+    // The next three messages mean nothing to Hone. Clients send them unasked, and without a
+    // handler each would be a warning in the log.
 
     async fn did_save(&self, _: DidSaveTextDocumentParams) {}
 

@@ -1,5 +1,5 @@
-//! The answer to `initialize`. It depends on what the client can do, and on nothing that is loaded or
-//! learned, so that it can be given before the model is in memory.
+//! The answer to `initialize`. It depends on what the client can do, and on nothing that is loaded
+//! or learned, so that it can be given before the model is in memory.
 
 use super::messages::{ACCEPT_COMMAND, DidChangeStatus};
 use super::{copilot, next_edit};
@@ -68,8 +68,8 @@ impl ClientAbilities {
     }
 }
 
-/// Returns true if a client announces the notification in its `initializationOptions`, as Hone's own
-/// do.
+/// Returns true if a client announces the notification in its `initializationOptions`, as Hone's
+/// own do.
 fn announces_status(options: Option<&Value>) -> bool {
     options.is_some_and(|options| options[DidChangeStatus::METHOD] == true)
 }

@@ -53,9 +53,9 @@ fn readable(request: Request) -> Request {
     }
 }
 
-/// Reads a notification as it is meant: its method and its parameters, or [`LOST`] with its own if it
-/// is about a document and cannot be read. The forwarder, which keeps an editor's state for the next
-/// daemon, calls it too, so that both hold the same documents.
+/// Reads a notification as it is meant: its method and its parameters, or [`LOST`] with its own if
+/// it is about a document and cannot be read. The forwarder, which keeps an editor's state for the
+/// next daemon, calls it too, so that both hold the same documents.
 pub fn notification(method: Cow<'static, str>, mut params: Value) -> (Cow<'static, str>, Value) {
     normalise(
         &mut params,
@@ -68,8 +68,8 @@ pub fn notification(method: Cow<'static, str>, mut params: Value) -> (Cow<'stati
 }
 
 /// Gives every address its normal form, so that a document has one name however it is written, and
-/// every document that a notification is about what it can do without. A request may leave a version
-/// out to say that it names none.
+/// every document that a notification is about what it can do without. A request may leave a
+/// version out to say that it names none.
 fn normalise(value: &mut Value, notifies: bool) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(|value| normalise(value, notifies)),

@@ -17,7 +17,8 @@ const FOLDERS_MAX: usize = 16;
 /// The longest time for which the files that a document imports are read.
 const IMPORTS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The notebook of a document that is being changed. It is joined once for all changes of a message.
+/// The notebook of a document that is being changed. It is joined once for all changes of a
+/// message.
 enum Whole {
     /// No prompt quotes changes.
     Unwanted,

@@ -422,7 +422,8 @@ impl Session {
         state.suppressed = None;
         state.forgets += 1;
         drop(state);
-        // The search comes last, because one that is under way tells its finder of the queued edits.
+        // The search comes last, because one that is under way tells its finder of the queued
+        // edits.
         self.search.forget();
     }
 

@@ -41,7 +41,8 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// Applies an edit of the one cell, and returns it as an edit of the whole, with the text before.
+    /// Applies an edit of the one cell, and returns it as an edit of the whole, with the text
+    /// before.
     fn apply(&mut self, edit: &Edit) -> (Rope, Edit) {
         let was = self.document.text.clone();
         let edit = Edit { start: self.start + edit.start, ..edit.clone() };
@@ -199,7 +200,8 @@ pub(super) fn note_edit(
 }
 
 impl State {
-    /// Records all cells of a notebook under its name, also those that were open before it had them.
+    /// Records all cells of a notebook under its name, also those that were open before it had
+    /// them.
     fn name_cells(&mut self, notebook: &str) {
         let State { notebooks, documents, .. } = self;
         let name = addresses::name(notebook);

@@ -7,8 +7,8 @@
 //! is typed through. Anything else in its place is a rejection.
 //!
 //! An edit elsewhere in the document tells nothing, because other cursors, formatters and automatic
-//! imports make such edits too. The offer then moves along with its place. It ends without a verdict
-//! if the edit changes the text that it continues ([`TextBefore`]).
+//! imports make such edits too. The offer then moves along with its place. It ends without a
+//! verdict if the edit changes the text that it continues ([`TextBefore`]).
 //!
 //! An offer that the user cannot have read in time gets no label ([`ends`]). Neither does one that
 //! the user left for another offer of the same answer.
@@ -403,8 +403,8 @@ impl Tracker {
         if is_other { self.leave(End::Replaced, now_ms) } else { vec![] }
     }
 
-    /// Follows an edit. `away` is how an offer ends that the edit does not continue; without it, the
-    /// offer stays.
+    /// Follows an edit. `away` is how an offer ends that the edit does not continue; without it,
+    /// the offer stays.
     fn follow(&mut self, uri: &str, edit: &Edit, away: Option<End>, now_ms: u64) -> Vec<EventKind> {
         let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
         let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };

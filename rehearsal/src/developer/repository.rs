@@ -36,7 +36,8 @@ fn refused(path: &Path, error: &git2::Error) -> Error {
              safe.directory` with its path if you trust whoever owns it"
         ),
         _ if error.message().contains("object format") => anyhow!(
-            "{path} names its objects by SHA-256, which cannot be read: name a repository with SHA-1"
+            "{path} names its objects by SHA-256, which cannot be read: name a repository with \
+             SHA-1"
         ),
         _ => anyhow!("{path}: this repository cannot be read: {}", error.message()),
     }

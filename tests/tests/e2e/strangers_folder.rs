@@ -105,8 +105,8 @@ fn at(line: u32, columns: std::ops::Range<u32>) -> Range {
     Range { start: at(columns.start), end: at(columns.end) }
 }
 
-/// Makes the same edit twice, and asks by the key for the next place, which may be in a file that is
-/// not open.
+/// Makes the same edit twice, and asks by the key for the next place, which may be in a file that
+/// is not open.
 fn asks_by_key(editor: &Client, root: &Path) -> Value {
     let uri = format!("file://{}/a.rs", root.display());
     editor.open(&uri, "rust", "file.load(1);\nfile.load(2);\n").expect("it is sent");

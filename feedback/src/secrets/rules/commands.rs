@@ -8,14 +8,26 @@ pub(super) const RULES: &[Rule] = &[
     // `echo … | sudo -S`, `printf '%s' … | docker login --password-stdin`.
     rule(
         "password in a pipe",
-        &["sudo", "stdin", "chpasswd", "passwd", "token", "login", "cryptsetup", "passphrase", "kinit"],
+        &[
+            "sudo",
+            "stdin",
+            "chpasswd",
+            "passwd",
+            "token",
+            "login",
+            "cryptsetup",
+            "passphrase",
+            "kinit",
+        ],
         concat!(
             r"\b(?:echo|printf|print|Write-Output)\s+(?:-[neE]+\s+)?",
-            r#"(?:(?:'%s(?:\\n)?'|"%s(?:\\n)?"|%s)\s+)?["']?(?:[\w.@-]{1,40}:)?([^\s"'|$`{<:]{4,})["']?"#,
+            r#"(?:(?:'%s(?:\\n)?'|"%s(?:\\n)?"|%s)\s+)?["']?(?:"#,
+            r#"[\w.@-]{1,40}:)?([^\s"'|$`{<:]{4,})["']?"#,
             r"\s*\|\s*(?:",
             r"[^\n|]{0,120}(?:sudo\b[^\n|]{0,60}\s-\w*S\b|--password-stdin\b|--with-token\b|",
             r"--stdin\b|--passphrase-fd\b|stdin:)|",
-            r"(?:sudo\s+(?:-\S+\s+)*)?(?:chpasswd|passwd|smbpasswd|cryptsetup|kinit|su|vncpasswd)\b|",
+            r"(?:sudo\s+(?:-\S+\s+)*)?(?:chpasswd|passwd|smbpasswd|cryptsetup|kinit|su",
+            r"|vncpasswd)\b|",
             r"[^\n|]{0,60}\blogin\b)"
         ),
     )
@@ -25,7 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         "password in a pipe",
         &["<<<"],
         concat!(
-            r"\b(?:sudo\b[^\n]{0,200}\s-\w*S\b|(?:chpasswd|passwd|smbpasswd|cryptsetup|kinit|su)\b|",
+            r"\b(?:sudo\b[^\n]{0,200}\s-\w*S\b|(?:chpasswd|passwd|smbpasswd|cryptsetup|kinit|su)",
+            r"\b|",
             r"[^\n]{0,200}(?:--password-stdin|--with-token|--stdin|--passphrase-fd|\blogin\b))",
             r#"[^\n]{0,200}<<<\s*["']?(?:[\w.@-]{1,40}:)?([^\s"'$`{<:]{4,})"#
         ),
@@ -35,14 +48,18 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "password of a user",
         &["htpasswd"],
-        r#"\bhtpasswd\b[^\n]{0,60}?\s-\w*b\w*(?:\s+-\S+)*(?:\s+[^\s-]\S*){1,2}\s+["']?([^\s"'$<>|&-][^\s"']{3,})"#,
+        concat!(
+            r#"\bhtpasswd\b[^\n]{0,60}?\s-\w*b\w*(?:\s+-\S+)*(?:\s+[^\s-]\S*){1,2}\s+"#,
+            r#"["']?([^\s"'$<>|&-][^\s"']{3,})"#
+        ),
     )
     .check(is_typed_password),
     rule(
         "password of a user",
         &["rabbitmqctl", "wpa_passphrase", "add_user", "change_password"],
         concat!(
-            r"\b(?:rabbitmqctl\b[^\n]{0,60}\b(?:add_user|change_password|authenticate_user)|wpa_passphrase)",
+            r"\b(?:rabbitmqctl\b[^\n]{0,60}\b(?:add_user|change_password|authenticate_user)",
+            r"|wpa_passphrase)",
             r#"\s+\S+\s+["']?([^\s"'$<][^\s"']{3,})"#
         ),
     )
@@ -52,7 +69,8 @@ pub(super) const RULES: &[Rule] = &[
         "password on a command line",
         &["net use"],
         concat!(
-            r#"(?i)\bnet(?:\.exe)?\s+(?:use\s+(?:(?:[a-z]:|\*)\s+)?["']?\\{2,4}[^\s"']+["']?|user\s+["']?[\w.-]+["']?)"#,
+            r#"(?i)\bnet(?:\.exe)?\s+(?:use\s+(?:(?:[a-z]:|\*)\s+)?["']?\\{2,4}[^\s"']+"#,
+            r#"["']?|user\s+["']?[\w.-]+["']?)"#,
             r#"\s+["']?([^\s"'/*%$][^\s"'%]{3,})"#
         ),
     )
@@ -82,7 +100,8 @@ pub(super) const RULES: &[Rule] = &[
         concat!(
             r"\b(?:cqlsh\b[^\n]{0,200}?\s-p|rar\s[^\n]{0,100}?\s-h?p|",
             r"openssl\s+enc\b[^\n]{0,200}?\s-k|user(?:mod|add)\b[^\n]{0,100}?\s-p|",
-            r"snmp(?:walk|get|set|bulkwalk)\b[^\n]{0,200}?\s-[AX]|(?:rdesktop|ncftp\w*)\b[^\n]{0,200}?\s-p)",
+            r"snmp(?:walk|get|set|bulkwalk)\b[^\n]{0,200}?\s-[AX]|(?:rdesktop|ncftp\w*)\b",
+            r"[^\n]{0,200}?\s-p)",
             r#"\s*["']?([^\s"'$-][^\s"']{3,})"#
         ),
     )
@@ -93,7 +112,8 @@ pub(super) const RULES: &[Rule] = &[
         &["sqlplus", "sqlldr", "expdp", "impdp", "smbclient", "rpcclient", "lftp"],
         concat!(
             r"\b(?:(?:sqlplus|sqlldr|expdp|impdp)\b[^\n]{0,60}?\s(?:userid=)?\w+/|",
-            r"(?:smbclient|rpcclient)\b[^\n]{0,200}?\s-U\s*\S+?%|lftp\b[^\n]{0,100}?\s-u\s*[\w.@-]+,)",
+            r"(?:smbclient|rpcclient)\b[^\n]{0,200}?\s-U\s*\S+?%|lftp\b[^\n]{0,100}?\s-u\s*",
+            r"[\w.@-]+,)",
             r#"["']?([^\s"'@$<][^\s"'@]{3,})"#
         ),
     )
@@ -101,7 +121,10 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "token on a command line",
         &["aws configure", "vault login"],
-        r#"\b(?:aws\s+configure\s+set\s+\S*(?:secret|token)\S*|vault\s+login)\s+["']?([^\s"'$<-][^\s"']{11,})"#,
+        concat!(
+            r#"\b(?:aws\s+configure\s+set\s+\S*(?:secret|token)\S*|vault\s+login)\s+"#,
+            r#"["']?([^\s"'$<-][^\s"']{11,})"#
+        ),
     )
     .check(is_random),
 ];

@@ -1,5 +1,5 @@
-//! Values whose name stands elsewhere: on a line above, as the default of a parameter, or in front of
-//! the text that looks it up.
+//! Values whose name stands elsewhere: on a line above, as the default of a parameter, or in front
+//! of the text that looks it up.
 
 use super::super::value::{is_random, is_typed_password};
 use super::{Rule, rule};
@@ -13,7 +13,10 @@ macro_rules! password {
 }
 macro_rules! secret {
     () => {
-        r"(?:secret|token|api[_-]?key|apikey|access[_-]?key|secret[_-]?key|private[_-]?key|credentials?)"
+        concat!(
+            r"(?:secret|token|api[_-]?key|apikey|access[_-]?key|secret[_-]?key|private[_-]?key",
+            r"|credentials?)"
+        )
     };
 }
 
@@ -94,7 +97,8 @@ pub(super) const RULES: &[Rule] = &[
         concat!(
             r#"(?i)"?(?:ParameterKey|name|key)"?\s*[:=]\s*["']?[\w.-]{0,40}"#,
             password!(),
-            r#"["']?\s*[,\n]\s*"?(?:ParameterValue|value)"?\s*[:=]\s*["']?([^\s"'$<{(\[][^\s"',]{5,})"#
+            r#"["']?\s*[,\n]\s*"?(?:ParameterValue|value)"?\s*[:=]\s*["']?([^\s"'$<{(\[]"#,
+            r#"[^\s"',]{5,})"#
         ),
     )
     .check(is_typed_password),
@@ -102,7 +106,10 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "password in SQL",
         &["password"],
-        r#"(?i)\b(?:user|role|login)\b[^\n;]{0,120}?\bpassword\s*(?:=\s*)?\(?\s*N?'([^\s'$<{][^\s']{3,})'"#,
+        concat!(
+            r#"(?i)\b(?:user|role|login)\b[^\n;]{0,120}?\bpassword\s*(?:=\s*)?\(?\s*N?'([^\s'$<{]"#,
+            r#"[^\s']{3,})'"#
+        ),
     )
     .check(is_typed_password),
 ];

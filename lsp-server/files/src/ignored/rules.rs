@@ -78,8 +78,8 @@ fn matches(pattern: &Pattern, path: &BStr, is_folder: bool, case: Case) -> bool 
 }
 
 /// Returns the lines as git sees them: without the mark in front, each up to its first zero, and
-/// without the return before a line break, at the end of the file too. An empty line comes first, so
-/// that no other byte order mark is looked for.
+/// without the return before a line break, at the end of the file too. An empty line comes first,
+/// so that no other byte order mark is looked for.
 fn plain(content: &[u8]) -> Vec<u8> {
     let content = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(content);
     let mut plain = Vec::with_capacity(content.len() + 2);

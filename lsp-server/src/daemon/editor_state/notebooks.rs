@@ -1,4 +1,5 @@
-//! The editor's notebooks, as it has opened and changed them. Their addresses have their normal forms.
+//! The editor's notebooks, as it has opened and changed them. Their addresses have their normal
+//! forms.
 
 use super::{address, each};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! What clients say of offers whose session does not know them any more, or whose event was lost. The
-//! fold decides what it changes, whoever made the offer.
+//! What clients say of offers whose session does not know them any more, or whose event was lost.
+//! The fold decides what it changes, whoever made the offer.
 
 use super::Recorder;
 use crate::privacy;

@@ -89,8 +89,8 @@ impl Session {
         found.into_iter().filter_map(|edit| Candidate::of(&state, asked, edit)).collect()
     }
 
-    /// Offers the first candidate that the gate lets through. What is on screen stays if it is among
-    /// them.
+    /// Offers the first candidate that the gate lets through. What is on screen stays if it is
+    /// among them.
     fn offer_first(
         &self,
         asked: &Asked,

@@ -1,6 +1,7 @@
-//! What may be neither quoted nor stored is in no prompt of another document and in no event, whatever
-//! way it could take there: pieces of open and closed documents, imports, changes before and after, a
-//! context that is kept, prompts and answers in the document itself, and what is typed instead.
+//! What may be neither quoted nor stored is in no prompt of another document and in no event,
+//! whatever way it could take there: pieces of open and closed documents, imports, changes before
+//! and after, a context that is kept, prompts and answers in the document itself, and what is typed
+//! instead.
 
 use super::*;
 use completion::prompt::FimPrompt;
@@ -59,7 +60,8 @@ fn private_text(why: Why) -> String {
     format!("def open_pool(user, password):\n{secret}    connect_pool(user)\n    {CANARY}()\n")
 }
 
-const HERE: &str = "from settings import open_pool\n\ndef start(user, password):\n    open_pool(user, password)\n    connect_pool(user)\n    \n";
+const HERE: &str = "from settings import open_pool\n\ndef start(user, password):\n    \
+                    open_pool(user, password)\n    connect_pool(user)\n    \n";
 
 /// All of a prompt as text.
 fn text_of(prompt: &FimPrompt) -> String {
@@ -157,7 +159,8 @@ impl Walk {
     /// All ways on which a text of the private document could get anywhere.
     async fn walk(&self, why: Why) {
         let text = private_text(why);
-        // The document is known from the disk first, unless only its editor knows why it is private.
+        // The document is known from the disk first, unless only its editor knows why it is
+        // private.
         if !matches!(why, Why::Language | Why::AddedSecret) {
             self.open(&self.here, "python", HERE);
             self.write_at(&self.here, 5, "x = 1").await;

@@ -5,7 +5,8 @@
 //! | the user wrote other text at its place | the user, by an edit | rejected by an edit |
 //! | nothing happened for a while | the user, by waiting | rejected by timeout |
 //! | the client says what the user did | the user, through the client | what the client says |
-//! | anything else happened: another place or offer, a tool's edit, another text before it, the document or the connection closed | nobody | superseded |
+//! | anything else happened: another place or offer, a tool's edit, another text before it, the
+//! document or the connection closed | nobody | superseded |
 //!
 //! Nobody can reject what was not on screen, so an offer that was not seen ends as unseen, whatever
 //! ends it.
@@ -40,8 +41,9 @@ pub struct Exposure {
 }
 
 impl Exposure {
-    /// Returns true if the user can have read the offer. If a client that reports what it shows does
-    /// not report an offer, that offer was not on screen, for as long as it may have been live.
+    /// Returns true if the user can have read the offer. If a client that reports what it shows
+    /// does not report an offer, that offer was not on screen, for as long as it may have been
+    /// live.
     fn was_seen(self) -> bool {
         self.is_reported || (!self.client_reports && self.visible_ms >= MIN_VISIBLE_MS)
     }

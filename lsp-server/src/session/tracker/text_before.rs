@@ -8,9 +8,9 @@ const LINE_CHARS: usize = 4096;
 /// The most lines above an empty line among which one with text is looked for.
 const LINES_ABOVE: usize = 8;
 
-/// The text right before an offer: its line up to its start and, if nothing but blanks stands there,
-/// the next line above that has text. An offer is for this text alone, so it ends when an edit
-/// changes it.
+/// The text right before an offer: its line up to its start and, if nothing but blanks stands
+/// there, the next line above that has text. An offer is for this text alone, so it ends when an
+/// edit changes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextBefore {
     above: String,
