@@ -123,9 +123,9 @@ fn program(arguments: &[OsString]) -> Option<PathBuf> {
     };
     let text = |argument: &OsString| argument.to_string_lossy().into_owned();
     let hash = arguments.iter().map(text);
-    let hash =
+    let mut hash =
         hash.filter_map(|argument| Some(argument.strip_prefix("extra-filename=")?.to_owned()));
-    let name = text(named("--crate-name")?) + &hash.last().unwrap_or_default();
+    let name = text(named("--crate-name")?) + &hash.next_back().unwrap_or_default();
     Some(Path::new(named("--out-dir")?).join(name + std::env::consts::EXE_SUFFIX))
 }
 
