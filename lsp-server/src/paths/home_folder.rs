@@ -76,9 +76,7 @@ fn close(home: &Path) -> Result<()> {
 fn holds_only_our_files(home: &Path) -> Result<bool> {
     let is_ours = |name: &str| {
         FOLDERS.contains(&name)
-            || OTHER_NAMES
-                .iter()
-                .any(|ours| name.strip_prefix(ours).is_some_and(|rest| is_end(rest)))
+            || OTHER_NAMES.iter().any(|ours| name.strip_prefix(ours).is_some_and(is_end))
     };
     for entry in home.read_dir().with_context(|| home.display().to_string())? {
         let name = entry?.file_name();

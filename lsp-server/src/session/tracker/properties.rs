@@ -56,7 +56,7 @@ impl Story {
             ids: vec![],
             place: (0, String::new(), 0),
             text: Rope::from_str("x = 1\n  y(\n\na.b().c()\n    \n}\n"),
-            reports: seed % 2 == 0,
+            reports: seed.is_multiple_of(2),
             has_reported: false,
         }
     }

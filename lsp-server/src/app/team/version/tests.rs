@@ -127,7 +127,10 @@ fn no_number_of_the_coordinator_makes_room_for_a_larger_norm() {
     let zero = Core::zero(&frame);
     let held = of_norm(&frame, 7, 0.5);
     // (what is held, versions and their norms, part of the error)
-    let table: &[(&Core, &[(u64, f64)], Option<&str>)] = &[
+    /// The version that is held, those that the message leads by, with their norms, and why it is
+    /// refused.
+    type Row<'a> = (&'a Core, &'a [(u64, f64)], Option<&'a str>);
+    let table: &[Row] = &[
         (&zero, &[(1, 0.1)], None),
         (&zero, &[(1, 5.0)], Some("the norm")),
         (&zero, &[(1_000_000, 5.0)], Some("largest that a machine begins with")),
