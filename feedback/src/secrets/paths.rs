@@ -13,7 +13,7 @@ pub fn is_sensitive_path(path: &str) -> bool {
     let is_sample =
         ["example", "sample", "template", "dist", "defaults", "tmpl", "tpl"].contains(&extension);
     let env = (name.starts_with(".env.")
-        || ENVIRONMENTS.iter().any(|env| name == *env)
+        || ENVIRONMENTS.contains(&name)
         || extension == "env"
         || is_env_of_stage(name))
         && !is_sample;
@@ -59,7 +59,7 @@ fn is_env_of_stage(name: &str) -> bool {
     parts.len() >= 2
         && parts.contains(&"env")
         && parts.iter().any(|part| STAGES.contains(part))
-        && parts.iter().all(|part| is_known(&part) || ["bak", "old", "backup"].contains(part))
+        && parts.iter().all(|part| is_known(part) || ["bak", "old", "backup"].contains(part))
 }
 
 /// Whole names of files.

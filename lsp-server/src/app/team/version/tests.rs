@@ -126,7 +126,6 @@ fn no_number_of_the_coordinator_makes_room_for_a_larger_norm() {
     let frame = frame();
     let zero = Core::zero(&frame);
     let held = of_norm(&frame, 7, 0.5);
-    // (what is held, versions and their norms, part of the error)
     /// The version that is held, those that the message leads by, with their norms, and why it is
     /// refused.
     type Row<'a> = (&'a Core, &'a [(u64, f64)], Option<&'a str>);
