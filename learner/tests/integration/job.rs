@@ -359,7 +359,7 @@ fn a_broken_job_fails_clearly_and_leaves_nothing() {
     check("lora_rank must be from 1 to 256", &|job| job.hyper.lora_rank = 0);
     check("learning_rate must be at least 0", &|job| job.hyper.learning_rate = f32::NAN);
     check("clip_low must be at least 0 and below 1", &|job| job.hyper.clip_low = 1.0);
-    check("4353 episodes, the limit is 4352", &|job| {
+    check("4097 episodes, the limit is 4096", &|job| {
         job.episodes = vec![job.episodes[0].clone(); WAITING_EPISODES_MAX + 1];
     });
     check("the job names", &|job| {
