@@ -1,7 +1,7 @@
 //! Whatever is wrong with Hone's input, one line names the file and says what to do, and
 //! nothing is lost. The user of an editor sees the same line as the user of a terminal.
 
-use models::file::sha256;
+use models::file::{sha256, sha256_of};
 use models::random_model::tiny::{self, Form, Matrices, Sizes};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -237,12 +237,16 @@ fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
     let entry = |version: u32| {
         let sha256 = write_adapter(&folder.join(format!("v{version:04}.gguf")), base_sha256);
         json!({"version": version, "parent": version - 1, "sha256": sha256,
-            "base_sha256": base_sha256, "created_at_ms": 0, "labels": [0, 0],
-            "report": report("v1-1", version, &sha256)})
+            "base_sha256": base_sha256, "created_at_ms": 0, "labels": [0, 0], "offers": [],
+            "forgotten": false, "verdict": null, "report": report("v1-1", version, &sha256)})
     };
-    let registry = json!({"format": 1, "active": 2, "adapters": [entry(1), entry(2)]});
+    let registry = json!({"format": 1, "checksum": "", "generation": 0, "base": null, "active": 2,
+        "head": null, "trial": null, "resting": {}, "adapters": [entry(1), entry(2)]});
+    // The checksum is that of the text without it.
+    let text = registry.to_string();
+    let checksum = format!("\"checksum\":\"{}\"", sha256_of(text.as_bytes()));
     let path = folder.join("registry.json");
-    std::fs::write(&path, registry.to_string()).unwrap();
+    std::fs::write(&path, text.replacen("\"checksum\":\"\"", &checksum, 1)).unwrap();
     path
 }
 

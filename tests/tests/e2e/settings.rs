@@ -36,8 +36,8 @@ fn a_changed_setting_reaches_the_running_daemon() {
 
     home.output(&["config", "set", "lab.max_tokens"]);
     let all = json(&home.output(&["config", "get", "--json"]));
-    assert_eq!(all["completion"]["max_tokens"], 32, "the setting has its default again");
-    assert_eq!(all["completion"]["budget_ms"], 120_000, "other settings stay");
+    assert_eq!(all["lab"]["max_tokens"], 32, "the setting has its default again");
+    assert_eq!(all["lab"]["budget_ms"], 120_000, "other settings stay");
 }
 
 #[test]
