@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn changes_at_the_same_time_are_all_in_the_file() {
         let (_folder, path) = folder();
-        let settings = ["completion.max_tokens", "completion.max_lines", "privacy.retention_days"];
+        let settings = ["daemon.idle_exit_s", "completion.max_lines", "privacy.retention_days"];
         for round in 0..20 {
             let value = json!(2 + round);
             std::thread::scope(|threads| {
