@@ -117,9 +117,9 @@ mod tests {
         {
             assert_eq!(Name::of(Path::new(name)).unwrap().path(), Path::new(plain), "{name:?}");
         }
-        let folder = Folder::at("/work/repo".into()).unwrap();
-        assert_eq!(folder.name(Path::new("/work/repo/a")), Name::of(Path::new("a")));
-        for path in ["/work/repository/a", "/work/repo", "/work/repo/../a", "/etc/passwd"] {
+        let folder = Folder::at("/home/u/repo".into()).unwrap();
+        assert_eq!(folder.name(Path::new("/home/u/repo/a")), Name::of(Path::new("a")));
+        for path in ["/home/u/repository/a", "/home/u/repo", "/home/u/repo/../a", "/etc/passwd"] {
             assert_eq!(folder.name(Path::new(path)), None, "{path}");
         }
         assert_eq!(Folder::at("repo".into()), None);

@@ -79,7 +79,7 @@ impl Feedback {
     }
 }
 
-/// Returns true if the user has gone on by hand with what they turned down.
+/// Returns true if the user typed what they had rejected.
 fn begins_anew(support: usize, then: usize) -> bool {
     support >= then + EXAMPLES_TO_BEGIN_ANEW
 }

@@ -59,7 +59,7 @@ impl<'a> ResponseBuilder<'a> {
         let plain = without_special_tokens(shown);
         let is_prose = prose::is_prose(&place.language);
         let shown = without_marks(plain, &around.line_before, around.marks, is_prose);
-        // A mark is no defect of the text that the model goes on with.
+        // A mark is no defect of the text that the model continues.
         let is_mark = shown.is_empty() && !plain.is_empty();
         let length = shown.len();
         let shown = without_extra_blank(shown, around);
