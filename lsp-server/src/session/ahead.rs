@@ -2,10 +2,11 @@
 //! that comes once it is accepted, and for a likely offer that on the next line too. So the next
 //! offer stands at once. Where the model ends a line, the next one is computed in any case.
 
-use super::{Session, State};
+use super::State;
+use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
-use crate::session::request::{CursorContext, Trigger, stop_rule};
+use crate::session::request::{CursorContext, PendingRequest, Trigger, stop_rule};
 use crate::session::tracker::Offer;
 use completion::postprocess::NearbyText;
 use engine::Request;
@@ -27,15 +28,16 @@ const INDENTATION: &str = "    ";
 /// Ends of a line behind which editors indent the next one more.
 const OPENING: &[char] = &['{', '(', '[', ':'];
 
-impl Session {
+impl State {
     /// Has the requests computed that come once this offer is accepted.
     pub(super) fn follow_offer(
         &self,
-        state: &State,
-        place: &CursorContext,
+        services: &Services,
+        asked: &PendingRequest,
         offer: &Offer,
         decision: &Decision,
     ) {
+        let place = &asked.context;
         if place.entry.is_some() {
             return;
         }
@@ -45,30 +47,31 @@ impl Session {
         let is_likely =
             decision.gate.as_ref().is_some_and(|gate| gate.probability >= PROBABILITY_MIN);
         let next = is_likely.then(|| next_line(&behind));
-        self.compute_ahead(state, [behind].into_iter().chain(next).collect());
+        let places = [behind].into_iter().chain(next).collect();
+        self.compute_ahead(services, places, &asked.settings);
     }
 
     /// Has the request of the next line computed, where the model ends this one.
-    pub(super) fn follow_line(&self, state: &State, place: &CursorContext, reason: &Reason) {
+    pub(super) fn follow_line(&self, services: &Services, asked: &PendingRequest, reason: &Reason) {
+        let place = &asked.context;
         let is_written = !place.around.line_before.trim().is_empty();
         if is_written && *reason == Reason::NothingToAdd && place.entry.is_none() {
-            self.compute_ahead(state, vec![next_line(place)]);
+            self.compute_ahead(services, vec![next_line(place)], &asked.settings);
         }
     }
 
-    fn compute_ahead(&self, state: &State, places: Vec<CursorContext>) {
+    fn compute_ahead(&self, services: &Services, places: Vec<CursorContext>, config: &Current) {
         let is_line_free = |place: &CursorContext| place.around.rest_of_line.trim().is_empty();
         // A rehearsal's clock does not advance, so nothing is computed ahead.
-        if !self.services.clock.passes() || !places.iter().all(is_line_free) {
+        if !services.clock.passes() || !places.iter().all(is_line_free) {
             return;
         }
-        let config = self.services.settings.current();
-        let numbered = (state.asked..).zip(&places);
+        let numbered = (self.asked..).zip(&places);
         let requests: Vec<Request> = numbered
-            .map_while(|(asked, place)| self.likely(state, place, asked, &config))
+            .map_while(|(asked, place)| self.likely(services, place, asked, config))
             .collect();
         if !requests.is_empty() {
-            self.services.engine.ahead(requests);
+            services.engine.ahead(requests);
         }
     }
 
@@ -76,18 +79,18 @@ impl Session {
     /// engine.
     fn likely(
         &self,
-        state: &State,
+        services: &Services,
         place: &CursorContext,
         asked: u64,
         config: &Current,
     ) -> Option<Request> {
-        if state.notebooks.is_cell(&place.uri) {
+        if self.notebooks.is_cell(&place.uri) {
             return None;
         }
         let window = config.lab.window();
-        let prompt = state.prompts.ahead(&place.uri, &place.text, place.cursor, window)?;
+        let prompt = self.prompts.ahead(&place.uri, &place.text, place.cursor, window)?;
         let draw = place.draws(asked).random();
-        let (adapter, _) = self.services.adapters.draw_arm(draw, config.lab.trial);
+        let (adapter, _) = services.adapters.draw_arm(draw, config.lab.trial);
         let (trigger, completion) = (Trigger::Automatic, &config.completion);
         let rule = stop_rule(&place.text, place.cursor, &place.language, trigger, completion);
         Some(place.request(prompt, adapter, rule, trigger, config))

@@ -1,7 +1,8 @@
 //! How a request for a completion ended: what is offered, and why. The reason is remembered, so
 //! that the user can ask for it.
 
-use super::{Session, SessionError, Suggestion};
+use super::{SessionError, Suggestion};
+use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::{AskedFor, RecentRequest};
 use crate::session::request::Trigger;
@@ -40,24 +41,21 @@ impl SessionError {
     }
 }
 
-impl Session {
-    /// Remembers why a request ended as it did.
-    pub(super) fn remember(
-        &self,
-        asked_for: AskedFor,
-        (uri, position, trigger): (&str, Position, Trigger),
-        reason: Reason,
-        took: Duration,
-    ) {
-        let path = self.state.lock().documents.get(uri).map(|document| document.path.clone());
-        self.services.requests.note(RecentRequest {
-            asked_for,
-            at_ms: self.services.clock.unix_ms(),
-            path: path.unwrap_or_else(|| uri.to_owned()),
-            line: position.line.saturating_add(1),
-            invoked: trigger == Trigger::Invoked,
-            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-            reason,
-        });
-    }
+/// Remembers why a request about the document at this path ended as it did.
+pub fn remember(
+    services: &Services,
+    asked_for: AskedFor,
+    (path, position, trigger): (String, Position, Trigger),
+    reason: Reason,
+    took: Duration,
+) {
+    services.requests.note(RecentRequest {
+        asked_for,
+        at_ms: services.clock.unix_ms(),
+        path,
+        line: position.line.saturating_add(1),
+        invoked: trigger == Trigger::Invoked,
+        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        reason,
+    });
 }

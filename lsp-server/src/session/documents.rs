@@ -1,13 +1,11 @@
 //! What the editor reports of its documents: they are opened, changed and closed, and the cursor
 //! moves.
 
-use super::{Session, SessionError, State};
-use crate::config::Config;
+use super::{Session, SessionError, State, Turn, other_code};
 use crate::privacy::QuotableFiles;
-use crate::session::notebooks::{Joined, note_edit};
+use crate::session::notebooks::{Cell, Joined, note_edit};
 use crate::session::{imports, tool_edits};
 use completion::document::{Document, Edit, Position};
-use completion::prompt_builder::PromptLimits;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,35 +24,40 @@ enum Whole {
     Wanted(Option<Joined>),
 }
 
+/// What one message changes in a document: ranges, which are nothing for the whole text, and what
+/// stands there instead.
+type Changes = Vec<(Option<(Position, Position)>, String)>;
+
 impl Session {
     pub fn open(&self, uri: String, document: Document) {
-        let mut state = self.state.lock();
-        // Editors also open a document again that is open, and show another text then.
-        self.leave(&mut state, &uri);
-        state.unserved.remove(&uri);
-        state.prompts.visit(&document);
-        state.next_edits.visit(&uri);
-        state.documents.insert(uri, document);
+        self.turn(|state, turn| {
+            // Editors also open a document again that is open, and show another text then.
+            state.leave(turn, &uri);
+            state.unserved.remove(&uri);
+            state.prompts.visit(&document);
+            state.next_edits.visit(&uri);
+            state.documents.insert(uri, document);
+        });
     }
 
-    /// Ends all that is known of places in a document, because its text is not followed any more.
-    fn leave(&self, state: &mut State, uri: &str) -> Option<Document> {
-        let now_ms = self.services.clock.elapsed_ms();
-        state.abort_current_in(uri);
-        state.suppressed.take_if(|suppressed| suppressed.is_in(uri));
-        let events = state.tracker.supersede_in(uri, now_ms);
-        self.conclude(state, events, None, now_ms);
-        let document = state.documents.remove(uri)?;
-        state.typed.take(uri);
-        self.services.recorder.record(state.next_edits.left(uri));
-        if !state.notebooks.is_cell(uri) {
-            let config = self.services.settings.current();
-            let rules = QuotableFiles::default();
-            state.prompts.close(uri, &document, &self.limits(&config, &rules));
-        }
-        let findings = state.survival.close(uri, &document, now_ms);
-        self.tell(findings);
-        Some(document)
+    pub fn close(&self, uri: &str) {
+        self.turn(|state, turn| state.close(turn, uri));
+    }
+
+    /// Stops serving a document, or all cells of a notebook, until the editor opens it again.
+    /// `why` ends with what the user can do. Returns true if it was served or is not known to be
+    /// unserved.
+    pub fn stop_serving(&self, uri: &str, why: &str) -> bool {
+        self.turn(|state, turn| state.stop_serving(turn, uri, why))
+    }
+
+    /// Applies changes in their order. The live offer sees each of them as it happens.
+    ///
+    /// # Errors
+    /// The document is not served. This is told once.
+    pub fn change(&self, uri: &str, version: i32, changes: Changes) -> Result<(), SessionError> {
+        self.services.activity.touch();
+        self.turn(|state, turn| state.change(turn, uri, version, changes))
     }
 
     /// Notes a folder that the editor has opened. Files of it may be looked through for the next
@@ -80,86 +83,167 @@ impl Session {
     /// Reads the files that a document imports, so that prompts can quote them. This waits for the
     /// disk, but not for one that is silent, and the session does not wait meanwhile.
     pub fn look_at_imports(&self, uri: &str) {
-        let config = self.services.settings.current();
-        if self.context_chars(&config) == 0 {
+        let (services, config) = (&self.services, self.services.settings.current());
+        if other_code::context_chars(services, &config) == 0 {
             return;
         }
-        let (document, forgets) = {
-            let state = self.state.lock();
-            (state.documents.get(uri).cloned(), state.forgets)
-        };
+        let (document, forgets) =
+            self.read(|state| (state.documents.get(uri).cloned(), state.forgets));
         let Some(Document { path, text, .. }) = document else { return };
         let root = self.open_folder_around(Path::new(&path));
         let read = move || imports::read(root, Path::new(&path), &text);
         let files = self.disk.ask(IMPORTS_TIME_MAX, read).unwrap_or_default();
         let sources = files.iter().map(Document::source).collect();
-        let rules = self.services.privacy.quotable(sources, &config.not_stored);
-        let limits = self.limits(&config, &rules);
+        let rules = other_code::quotable(services, sources, &config);
+        let limits = other_code::limits(services, &config, &rules);
         for file in files {
-            let mut state = self.state.lock();
-            if state.forgets == forgets {
-                state.prompts.add(&file, &limits);
-            }
+            self.turn(|state, _| {
+                if state.forgets == forgets {
+                    state.prompts.add(&file, &limits);
+                }
+            });
         }
     }
 
-    pub fn close(&self, uri: &str) {
-        let mut state = self.state.lock();
-        state.unserved.remove(uri);
-        self.leave(&mut state, uri);
+    /// The open documents: the name, language and text of each, and whether it is a cell.
+    #[cfg(test)]
+    pub fn held(&self) -> std::collections::BTreeMap<String, (String, String, String, bool)> {
+        self.read(|state| {
+            let held = |(uri, document): (&String, &Document)| {
+                let Document { path, language, text, .. } = document.clone();
+                (uri.clone(), (path, language, text.to_string(), state.notebooks.is_cell(uri)))
+            };
+            state.documents.iter().map(held).collect()
+        })
     }
 
-    /// Applies changes in their order. The live offer sees each of them as it happens.
-    ///
-    /// # Errors
-    /// The document is not served. This is told once.
-    pub fn change(
-        &self,
+    /// The user looks at this document.
+    pub fn visit(&self, uri: &str) {
+        self.turn(|state, _| state.visit(uri));
+    }
+
+    /// The user has put the cursor here. The prompt of a request here is computed now, while the
+    /// user looks around.
+    pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
+        let (services, config) = (&self.services, self.services.settings.current());
+        let sources = self.read(|state| state.sources(services, uri, &config));
+        let rules = other_code::quotable(services, sources, &config);
+        self.turn(|state, _| {
+            state.visit(uri);
+            let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
+            let cursor = document.offset(position, state.encoding)?;
+            if !state.is_computing() && config.completes(&document.path, &document.language) {
+                state.prompts.visit(document);
+                let limits = other_code::limits(services, &config, &rules);
+                if let Some(prompt) = state.prompt(uri, cursor, &limits) {
+                    services.engine.warm(prompt);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The editor has opened a notebook. It opens the documents of the cells afterwards.
+    pub fn open_notebook(&self, uri: String, cells: Vec<Cell>) {
+        self.turn(|state, _| state.open_notebook(uri, cells));
+    }
+
+    /// Cells were put in, taken out or moved.
+    pub fn splice_cells(&self, notebook: &str, start: usize, removed: usize, added: Vec<Cell>) {
+        self.turn(|state, _| state.splice_cells(notebook, start, removed, added));
+    }
+
+    /// Cells have become code or text.
+    pub fn change_cells(&self, notebook: &str, changed: Vec<Cell>) {
+        self.turn(|state, _| state.notebooks.change(notebook, changed));
+    }
+
+    /// Closes a notebook and all of its cells.
+    pub fn close_notebook(&self, notebook: &str) {
+        self.turn(|state, turn| state.close_notebook(turn, notebook));
+    }
+
+    /// The address under whose name a document is recorded: that of its notebook, if it is a cell.
+    pub fn recorded_as(&self, uri: &str) -> String {
+        self.read(|state| state.notebooks.of(uri).unwrap_or(uri).to_owned())
+    }
+}
+
+impl State {
+    /// Ends all that is known of places in a document, because its text is not followed any more.
+    fn leave(&mut self, turn: &mut Turn, uri: &str) {
+        self.abort_current_in(uri);
+        self.suppressed.take_if(|suppressed| suppressed.is_in(uri));
+        let events = self.tracker.supersede_in(uri, turn.now_ms);
+        self.conclude(turn, events, None);
+        let Some(document) = self.documents.remove(uri) else { return };
+        self.typed.take(uri);
+        turn.events.extend(self.next_edits.left(uri));
+        if !self.notebooks.is_cell(uri) {
+            let config = turn.services.settings.current();
+            let rules = QuotableFiles::default();
+            let limits = other_code::limits(turn.services, &config, &rules);
+            self.prompts.close(uri, &document, &limits);
+        }
+        let findings = self.survival.close(uri, &document, turn.now_ms);
+        turn.found(findings);
+    }
+
+    pub(super) fn close(&mut self, turn: &mut Turn, uri: &str) {
+        self.unserved.remove(uri);
+        self.leave(turn, uri);
+    }
+
+    fn visit(&mut self, uri: &str) {
+        if self.documents.contains_key(uri) {
+            self.next_edits.visit(uri);
+        }
+    }
+
+    fn change(
+        &mut self,
+        turn: &mut Turn,
         uri: &str,
         version: i32,
-        changes: Vec<(Option<(Position, Position)>, String)>,
+        changes: Changes,
     ) -> Result<(), SessionError> {
-        self.services.activity.touch();
-        let now_ms = self.services.clock.elapsed_ms();
-        let mut state = self.state.lock();
-        state.abort_current_in(uri);
-        state.last_edit_ms = Some(now_ms);
-        state.debounce.key(now_ms);
-        let was = state.documents.get(uri).map(|document| document.text.clone());
-        let quotes = self.context_chars(&self.services.settings.current()) > 0;
+        let now_ms = turn.now_ms;
+        self.abort_current_in(uri);
+        self.last_edit_ms = Some(now_ms);
+        self.debounce.key(now_ms);
+        let was = self.documents.get(uri).map(|document| document.text.clone());
+        let config = turn.services.settings.current();
+        let quotes = other_code::context_chars(turn.services, &config) > 0;
         let mut whole = Whole::Unwanted;
         if quotes {
-            let State { notebooks, documents, .. } = &*state;
-            whole = Whole::Wanted(notebooks.joined(documents, uri));
+            whole = Whole::Wanted(self.notebooks.joined(&self.documents, uri));
         }
-        let apply = |change| self.apply(&mut state, uri, version, change, &mut whole);
-        let edits = changes.into_iter().map(apply);
-        let edits: Option<Vec<Edit>> = edits.collect();
+        let apply = |change| self.apply(turn, uri, version, change, &mut whole);
+        let edits: Option<Vec<Edit>> = changes.into_iter().map(apply).collect();
         let Some(edits) = edits.filter(|_| was.is_some()) else {
-            return self.out_of_step(state, uri);
+            return self.out_of_step(turn, uri);
         };
-        state.typed.note(uri, &edits);
-        let State { documents, next_edits, .. } = &mut *state;
-        if let (Some(was), Some(document)) = (was, documents.get(uri)) {
-            self.services.recorder.record(next_edits.changed(uri, was, document, now_ms));
+        self.typed.note(uri, &edits);
+        if let (Some(was), Some(document)) = (was, self.documents.get(uri)) {
+            turn.events.extend(self.next_edits.changed(uri, was, document, now_ms));
         }
-        self.look(&mut state, now_ms);
+        self.look(turn);
         Ok(())
     }
 
     /// Applies a change, and returns what it did, if it can be one of this document.
     fn apply(
-        &self,
-        state: &mut State,
+        &mut self,
+        turn: &mut Turn,
         uri: &str,
         version: i32,
         (range, text): (Option<(Position, Position)>, String),
         whole: &mut Whole,
     ) -> Option<Edit> {
-        let now_ms = self.services.clock.elapsed_ms();
+        let now_ms = turn.now_ms;
         let State {
             documents, tracker, suppressed, encoding, survival, prompts, next_edits, ..
-        } = &mut *state;
+        } = self;
         let document = documents.get_mut(uri)?;
         let (place, was) = (tracker.place(uri), document.text.clone());
         let applied = document.apply(range, text, *encoding).ok()?;
@@ -193,65 +277,7 @@ impl Session {
             _ => tracker.edit(uri, &edit, now_ms),
         };
         events.extend(tracker.check_text_before(uri, &document.text, now_ms));
-        self.conclude(state, events, Some(&edit), now_ms);
+        self.conclude(turn, events, Some(&edit));
         Some(applied)
-    }
-
-    /// The open documents: the name, language and text of each, and whether it is a cell.
-    #[cfg(test)]
-    pub fn held(&self) -> std::collections::BTreeMap<String, (String, String, String, bool)> {
-        let state = self.state.lock();
-        let held = |(uri, document): (&String, &Document)| {
-            let Document { path, language, text, .. } = document.clone();
-            (uri.clone(), (path, language, text.to_string(), state.notebooks.is_cell(uri)))
-        };
-        state.documents.iter().map(held).collect()
-    }
-
-    /// The user looks at this document.
-    pub fn visit(&self, uri: &str) {
-        let mut state = self.state.lock();
-        if state.documents.contains_key(uri) {
-            state.next_edits.visit(uri);
-        }
-    }
-
-    /// The user has put the cursor here. The prompt of a request here is computed now, while the
-    /// user looks around.
-    pub fn focus(&self, uri: &str, position: Position) -> Result<(), SessionError> {
-        let config = self.services.settings.current();
-        let rules = self.quotable(uri, &config);
-        let mut guard = self.state.lock();
-        let state = &mut *guard;
-        if state.documents.contains_key(uri) {
-            state.next_edits.visit(uri);
-        }
-        let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
-        let cursor = document.offset(position, state.encoding)?;
-        if state.current.is_none() && config.completes(&document.path, &document.language) {
-            state.prompts.visit(document);
-            let limits = self.limits(&config, &rules);
-            if let Some(prompt) = state.prompt(uri, cursor, &limits) {
-                self.services.engine.warm(prompt);
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn limits<'a>(&self, config: &Config, rules: &'a QuotableFiles) -> PromptLimits<'a> {
-        PromptLimits {
-            window: config.lab.window(),
-            context_chars: self.context_chars(config),
-            rules,
-        }
-    }
-
-    /// Characters of other code that a prompt may hold.
-    pub(super) fn context_chars(&self, config: &Config) -> usize {
-        if !self.services.engine.info().reads_files {
-            return 0;
-        }
-        let chosen = || self.services.context_budget.chars();
-        config.completion.context_chars.unwrap_or_else(chosen)
     }
 }

@@ -1,5 +1,6 @@
 //! The gate is asked about an offer, with what the user set.
 
+use crate::config::Config;
 use crate::services::Services;
 use feedback::event::GateRecord;
 use policy::gate::Recent;
@@ -8,10 +9,11 @@ use policy::gate::features::{Surroundings, features};
 /// What the gate decides about an offer in these surroundings.
 pub fn ask_gate<'a>(
     services: &Services,
+    config: &Config,
     language: &str,
     seen: impl FnOnce(Recent) -> Surroundings<'a>,
 ) -> GateRecord {
-    let (config, gate) = (services.settings.current(), services.recorder.gate());
+    let gate = services.recorder.gate();
     let mut record = gate.judge(&features(&seen(gate.recent())), config.gate_threshold(language));
     if !config.gate.enabled {
         record.propensity = 1.0;

@@ -3,11 +3,17 @@
 //! Messages are taken in their order under one lock, and none of them awaits before that. Only the
 //! engine's answer is waited for, and the lock is free meanwhile. What a prompt may quote is looked
 //! for before the lock is taken.
+//!
+//! The lock is taken in this file alone: for a [`Turn`] of a message ([`Session::turn`]), or to
+//! look at something ([`Session::read`]). What a message does is a plain function on [`State`]. A
+//! request that reaches the engine takes three turns: it arrives, its prompt is prepared, and its
+//! answer is finished.
 
 // The disk is asked by the crate `files` alone, and no task is without an owner: clippy.toml.
 #![warn(clippy::disallowed_methods)]
 
 mod ahead;
+mod asking;
 mod completed;
 mod documents;
 mod gate;
@@ -15,6 +21,7 @@ mod imports;
 mod next_edit;
 pub mod notebooks;
 mod other_code;
+mod outcomes;
 mod prompt_names;
 mod reports;
 pub mod request;
@@ -32,25 +39,24 @@ pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
 use crate::services::Services;
-use crate::services::health::Source;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
 use crate::session::notebooks::Notebooks;
-use crate::session::request::{CursorContext, PendingRequest, Start, Trigger};
+use crate::session::request::{Arrived, Asked, PendingRequest, Start, Trigger};
+use crate::session::response::ResponseBuilder;
 use crate::session::suppressed::Suppressed;
-use crate::session::survival::{Finding, SurvivalWatch};
-use crate::session::tracker::{Decided, Offer, Tracker};
+use crate::session::survival::SurvivalWatch;
+use crate::session::tracker::Tracker;
 use crate::session::typed::TypedCounts;
 use completion::debounce::Debounce;
-use completion::document::{Document, Edit, Encoding, PastTheEnd, Position};
+use completion::document::{Document, Encoding, PastTheEnd, Position};
 use completion::indentation::Indentation;
-use completion::postprocess::replaced_suffix;
 use completion::prompt_builder::PromptBuilder;
 use engine::unloading::Resident;
 use engine::{EngineError, Generated};
-use feedback::event::{AdapterVersion, EventKind, OfferId, Outcome};
+use feedback::event::{EventKind, OfferId};
 use files::disk::Disk;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,12 +68,38 @@ const DISK_THREADS_MAX: usize = 4;
 
 pub struct Session {
     services: Arc<Services>,
-    state: Mutex<State>,
+    state: Locked,
     search: next_edit::Search,
     /// The folders that the editor has open.
     roots: Mutex<Vec<PathBuf>>,
     /// The threads that read files for this connection. Those of another one are not waited for.
     disk: Disk,
+}
+
+/// The state behind its lock.
+struct Locked {
+    state: Mutex<State>,
+    /// How often the lock was taken.
+    #[cfg(test)]
+    times: std::sync::atomic::AtomicUsize,
+}
+
+impl Locked {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        #[cfg(test)]
+        self.times.fetch_add(1, Ordering::Relaxed);
+        self.state.lock()
+    }
+}
+
+/// The turn of one message under the session's lock.
+struct Turn<'a> {
+    services: &'a Services,
+    /// When it began, in milliseconds.
+    now_ms: u64,
+    /// The events so far. They are recorded at the end of the turn, while the lock is still held,
+    /// so that the log keeps the order of the messages.
+    events: Vec<EventKind>,
 }
 
 struct State {
@@ -140,35 +172,15 @@ pub enum SessionError {
     Engine(EngineError),
 }
 
-/// The request that is being computed. When it is dropped, however the request ended, the session
-/// lets go of it if it is still the current one, so that prompts are prepared again.
-struct CurrentRequest<'a> {
-    state: &'a Mutex<State>,
+/// The request that is being computed. However it ends, the session does not take it for one under
+/// way any more, so that prompts are prepared again.
+struct CurrentRequest {
     abort: Arc<AtomicBool>,
 }
 
-impl Drop for CurrentRequest<'_> {
+impl Drop for CurrentRequest {
     fn drop(&mut self) {
-        self.state.lock().current.take_if(|current| Arc::ptr_eq(&current.abort, &self.abort));
-    }
-}
-
-/// How a trouble with this adapter begins.
-fn about(version: AdapterVersion) -> String {
-    format!("adapter v{version} cannot answer")
-}
-
-/// What is told where another adapter answers in the place of one that cannot. Nobody is told to
-/// choose the candidate of a trial, because that would end its trial.
-fn missing(version: AdapterVersion, instead: AdapterVersion, on_trial: bool) -> String {
-    let about = about(version);
-    match instead {
-        0 if on_trial => format!("{about}, so the model does; its trial waits meanwhile"),
-        0 => format!(
-            "{about}, so the model completes alone; `hone adapter use {version}` tries it again, \
-             and `hone adapter rollback` goes back to the one before"
-        ),
-        instead => format!("{about}, so v{instead} does"),
+        self.abort.store(true, Ordering::Relaxed);
     }
 }
 
@@ -196,22 +208,38 @@ impl Session {
             forgotten: HashSet::new(),
         };
         let (search, roots) = (next_edit::Search::default(), Mutex::default());
-        Session {
-            services,
+        let state = Locked {
             state: Mutex::new(state),
-            search,
-            roots,
-            disk: Disk::new(DISK_THREADS_MAX),
-        }
+            #[cfg(test)]
+            times: Default::default(),
+        };
+        Session { services, state, search, roots, disk: Disk::new(DISK_THREADS_MAX) }
+    }
+
+    /// Gives a message its turn: the events that come of it are recorded before the next message
+    /// has its own.
+    fn turn<T>(&self, message: impl FnOnce(&mut State, &mut Turn) -> T) -> T {
+        let mut state = self.state.lock();
+        let now_ms = self.services.clock.elapsed_ms();
+        let mut turn = Turn { services: &self.services, now_ms, events: vec![] };
+        let answer = message(&mut state, &mut turn);
+        self.services.recorder.record(turn.events);
+        answer
+    }
+
+    /// Looks at the state, which stays as it is.
+    fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.lock())
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
-        self.state.lock().encoding = encoding;
+        self.turn(|state, _| state.encoding = encoding);
     }
 
     /// Notes how the editor indents lines of a document about which it asks next.
     pub fn use_indentation(&self, uri: &str, indentation: Option<Indentation>) {
-        self.state.lock().indentation = indentation.map(|level| (uri.to_owned(), level));
+        let indentation = indentation.map(|level| (uri.to_owned(), level));
+        self.turn(|state, _| state.indentation = indentation);
     }
 
     /// Answers a request for an inline completion: with one offer, with several to choose from if
@@ -224,51 +252,78 @@ impl Session {
         trigger: Trigger,
         selected: Option<Selected>,
     ) -> Result<Completed, SessionError> {
-        let arrived = Instant::now();
-        let answer = self.answer(uri, position, trigger, selected).await;
+        let since = Instant::now();
+        self.services.activity.touch();
+        let (path, start) = self.arrive(uri, position, trigger, selected);
+        let answer = match start {
+            Ok(Start::Answered(completed)) => Ok(completed),
+            Ok(Start::Pending(pending)) => self.answer(*pending).await,
+            Err(error) => Err(error),
+        };
         let reason = match &answer {
             Ok(completed) => completed.reason.clone(),
             Err(error) => error.reason(),
         };
-        let asked = (uri, position, trigger);
-        self.remember(AskedFor::Completion, asked, reason, arrived.elapsed());
+        let asked = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
+        completed::remember(&self.services, AskedFor::Completion, asked, reason, since.elapsed());
         answer
     }
 
-    async fn answer(
+    #[cfg(test)]
+    fn begin(
         &self,
         uri: &str,
         position: Position,
         trigger: Trigger,
         selected: Option<Selected>,
-    ) -> Result<Completed, SessionError> {
-        self.services.activity.touch();
-        let mut pending = match self.begin(uri, position, trigger, selected)? {
-            Start::Answered(completed) => return Ok(completed),
-            Start::Pending(pending) => pending,
+    ) -> Result<Start, SessionError> {
+        self.arrive(uri, position, trigger, selected).1
+    }
+
+    /// Does everything of a request that must happen in the order of the messages, so there is no
+    /// await before it or in it. Returns the path of its document too, if that is open.
+    fn arrive(
+        &self,
+        uri: &str,
+        position: Position,
+        trigger: Trigger,
+        selected: Option<Selected>,
+    ) -> (Option<String>, Result<Start, SessionError>) {
+        let settings = self.services.settings.current();
+        let asked = Asked { uri, position, trigger, selected, settings };
+        let (path, arrived) =
+            self.turn(|state, turn| (state.path_of(uri), state.arrive(turn, asked)));
+        let mut place = match arrived {
+            Ok(Arrived::Here(place)) => *place,
+            Ok(Arrived::Answered(completed)) => return (path, Ok(Start::Answered(completed))),
+            Err(error) => return (path, Err(error)),
         };
+        let sources = std::mem::take(&mut place.sources);
+        let rules = other_code::quotable(&self.services, sources, &place.settings);
+        let pending = self.turn(|state, turn| state.prepare(turn, place, &rules));
+        (path, pending.map(|pending| Start::Pending(Box::new(pending))))
+    }
+
+    async fn answer(&self, mut pending: PendingRequest) -> Result<Completed, SessionError> {
         // It is made before the first await, because a client that cancels drops this future at
         // an await.
-        let _current = CurrentRequest { state: &self.state, abort: pending.abort.clone() };
+        let _current = CurrentRequest { abort: pending.abort.clone() };
         let was_loaded = self.services.engine.resident() == Resident::Loaded;
-        self.debounce(&pending).await?;
-        let started = Instant::now();
-        let answer = self.generate(&mut pending).await;
-        self.state.lock().debounce.answered(started.elapsed(), answer.is_ok());
-        let completed = match answer {
-            Ok(generated) => {
-                if generated.without_context {
-                    pending.request.prompt.context = None;
+        asking::debounce(&self.services, &pending).await?;
+        let completed = match asking::ask(&self.services, &mut pending).await {
+            Ok(generated) => self.finish(pending, generated),
+            Err(error) => {
+                self.turn(|state, _| state.fail(&pending));
+                match error {
+                    EngineError::Aborted if was_loaded => Err(SessionError::Superseded),
+                    EngineError::Aborted => Err(SessionError::Loading),
+                    EngineError::OverBudget => {
+                        let budget_ms = pending.settings.lab.budget_ms;
+                        Ok(Completed::nothing(Reason::TooSlow { budget_ms }))
+                    }
+                    error => Err(SessionError::Engine(error)),
                 }
-                self.finish(*pending, generated)
             }
-            Err(EngineError::Aborted) if was_loaded => Err(SessionError::Superseded),
-            Err(EngineError::Aborted) => Err(SessionError::Loading),
-            Err(EngineError::OverBudget) => {
-                let budget_ms = self.services.settings.current().lab.budget_ms;
-                Ok(Completed::nothing(Reason::TooSlow { budget_ms }))
-            }
-            Err(error) => Err(SessionError::Engine(error)),
         };
         completed.map(|completed| match completed.reason {
             // The time went into loading the model.
@@ -277,151 +332,43 @@ impl Session {
         })
     }
 
-    /// Asks the engine. If the adapter cannot answer, the one that serves does, or else the model
-    /// alone, outside of any trial. An adapter may be missing after the model was loaded again with
-    /// too little memory for both.
-    async fn generate(&self, pending: &mut PendingRequest) -> Result<Generated, EngineError> {
-        let Services { engine, adapters, health, .. } = &*self.services;
-        let ask = |pending: &PendingRequest| {
-            engine.generate(pending.request.clone(), pending.abort.clone())
-        };
-        let answer = ask(pending).await;
-        let version = pending.request.adapter;
-        let error = match answer {
-            Err(error @ (EngineError::NotLoaded(_) | EngineError::NotFinite(_))) if version > 0 => {
-                error
-            }
-            answer => {
-                if answer.is_ok() && version > 0 {
-                    health.clear_if(Source::Answers, |reason| reason.starts_with(&about(version)));
-                }
-                return answer;
-            }
-        };
-        let serving = adapters.serving().active();
-        let instead = if serving == version { 0 } else { serving };
-        let trouble = missing(version, instead, pending.arm.is_some());
-        if health.report(Source::Answers, trouble.clone()) {
-            tracing::warn!("{trouble}: {error}");
-        }
-        (pending.request.adapter, pending.arm) = (instead, None);
-        match ask(pending).await {
-            Err(EngineError::NotLoaded(_) | EngineError::NotFinite(_)) if instead > 0 => {
-                pending.request.adapter = 0;
-                ask(pending).await
-            }
-            answer => answer,
-        }
-    }
-
-    /// Waits for the user's next key, if one is likely soon.
-    async fn debounce(&self, pending: &PendingRequest) -> Result<(), SessionError> {
-        if pending.wait.is_zero() {
-            return Ok(());
-        }
-        // Whatever the next key is, most of the prompt will be the same.
-        self.services.engine.warm(pending.request.prompt.clone());
-        tokio::time::sleep(pending.wait).await;
-        if pending.abort.load(Ordering::Relaxed) {
-            return Err(SessionError::Superseded);
-        }
-        Ok(())
-    }
-
-    /// The live offer gives way without a verdict.
-    fn supersede(&self, state: &mut State) {
-        let now_ms = self.services.clock.elapsed_ms();
-        let events = state.tracker.supersede(now_ms);
-        self.conclude(state, events, None, now_ms);
-    }
-
-    /// Records events. From now on it watches the places of the offers that they decide. `edit` is
-    /// the edit that caused them, if one did.
-    fn conclude(
+    /// Records what the engine did and makes offers of it, if the user is still there.
+    fn finish(
         &self,
-        state: &mut State,
-        events: Vec<EventKind>,
-        edit: Option<&Edit>,
-        now_ms: u64,
-    ) {
-        self.services.recorder.record(events);
-        let State { tracker, survival, documents, rejects, forgotten, accepted_until, .. } = state;
-        for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
-            let Offer { id, uri, start, text, healing, entry_chars, before: _ } = offer;
-            if forgotten.remove(&id) {
-                continue;
-            }
-            match outcome {
-                Outcome::Accepted => {
-                    *accepted_until = Some((uri.clone(), start + text.chars().count()));
-                    survival.taken(id, uri, start, text, chars_in_document, now_ms)
-                }
-                Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {
-                    if let Some(document) = documents.get(&uri) {
-                        let at = start.min(document.text.len_chars());
-                        let place = (uri.clone(), document.text.char_to_line(at));
-                        let again = rejects.place == place;
-                        rejects.count = if again { rejects.count.saturating_add(1) } else { 1 };
-                        rejects.place = place;
-                    }
-                    let typed: String = text.chars().take(chars_in_document).collect();
-                    // The prompt of an offer behind an entry holds the entry, which the user did
-                    // not choose, so what is written instead says nothing about that prompt.
-                    if entry_chars == 0 {
-                        survival.not_taken(id, uri, start, &typed, healing, now_ms);
-                        if let Some(edit) = edit {
-                            survival.edit_newest(edit, now_ms);
-                        }
-                    }
-                }
-                Outcome::PartlyAccepted { .. }
-                | Outcome::TypedThrough { .. }
-                | Outcome::Superseded
-                | Outcome::Unseen => {}
-            }
-        }
-    }
-
-    /// Records what stands by now where offers were made.
-    fn look(&self, state: &mut State, now_ms: u64) {
-        let State { survival, documents, .. } = state;
-        self.tell(survival.look(documents, now_ms));
-    }
-
-    fn tell(&self, findings: Vec<Finding>) {
-        let events = findings.into_iter().map(|finding| match finding {
-            Finding::Kept { id, check, share } => EventKind::Kept { id, check, share },
-            Finding::Instead { id, text } => {
-                EventKind::Replacement { id, tokens: self.services.engine.tokenize(&text) }
-            }
-        });
-        self.services.recorder.record(events.collect());
+        asked: PendingRequest,
+        generated: Generated,
+    ) -> Result<Completed, SessionError> {
+        let response = ResponseBuilder::new(&self.services, &asked, &generated);
+        self.turn(|state, turn| state.finish(turn, &response))
     }
 
     /// The part of a line before this position.
     pub fn line_before(&self, uri: &str, position: Position) -> Option<String> {
-        let state = self.state.lock();
-        let document = state.documents.get(uri)?;
-        let cursor = document.offset(position, state.encoding).ok()?;
-        let line = document.text.char_to_line(cursor);
-        Some(document.text.slice(document.text.line_to_char(line)..cursor).to_string())
+        self.read(|state| {
+            let document = state.documents.get(uri)?;
+            let cursor = document.offset(position, state.encoding).ok()?;
+            let line = document.text.char_to_line(cursor);
+            Some(document.text.slice(document.text.line_to_char(line)..cursor).to_string())
+        })
     }
 
     pub fn tick(&self) {
-        self.track(Tracker::tick);
-        self.look(&mut self.state.lock(), self.services.clock.elapsed_ms());
+        self.turn(|state, turn| {
+            state.track(turn, Tracker::tick);
+            state.look(turn);
+        });
     }
 
     /// Forgets the code that prompts quote, the recent edits and all documents that are not open,
     /// and the edits that next edits are found by.
     /// What is on screen stays, and can be accepted.
     pub fn forget(&self) {
-        let mut state = self.state.lock();
-        state.next_edits.forget();
-        state.prompts = PromptBuilder::default();
-        state.suppressed = None;
-        state.forgets += 1;
-        drop(state);
+        self.turn(|state, _| {
+            state.next_edits.forget();
+            state.prompts = PromptBuilder::default();
+            state.suppressed = None;
+            state.forgets += 1;
+        });
         // The search comes last, because one that is under way tells its finder of the queued
         // edits.
         self.search.forget();
@@ -430,30 +377,40 @@ impl Session {
     /// Stops watching what becomes of these offers in the document. One that is on screen can still
     /// be accepted, but what the user writes instead of it is not recorded.
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
-        let mut state = self.state.lock();
-        state.survival.forget(offers);
-        let is_forgotten = |id: &&OfferId| offers.contains(*id) || state.forgotten.contains(*id);
-        state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
+        self.turn(|state, _| {
+            state.survival.forget(offers);
+            let is_forgotten =
+                |id: &&OfferId| offers.contains(*id) || state.forgotten.contains(*id);
+            state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
+        });
     }
 
     /// The editor has gone, so none of its offers can get a verdict any more.
     pub fn end(&self) {
-        {
-            let mut state = self.state.lock();
+        self.turn(|state, turn| {
             state.abort_current();
-            let now_ms = self.services.clock.elapsed_ms();
             for (uri, document) in std::mem::take(&mut state.documents) {
-                let findings = state.survival.close(&uri, &document, now_ms);
-                self.tell(findings);
-                self.services.recorder.record(state.next_edits.left(&uri));
+                let findings = state.survival.close(&uri, &document, turn.now_ms);
+                turn.found(findings);
+                turn.events.extend(state.next_edits.left(&uri));
             }
-        }
-        self.track(Tracker::supersede);
+            state.supersede(turn);
+        });
         self.roots.lock().clear();
     }
 }
 
 impl State {
+    /// Returns the path under which a document is recorded, if it is open.
+    fn path_of(&self, uri: &str) -> Option<String> {
+        self.documents.get(uri).map(|document| document.path.clone())
+    }
+
+    /// Returns true if a request is being computed.
+    fn is_computing(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| !current.abort.load(Ordering::Relaxed))
+    }
+
     fn abort_current(&mut self) {
         if let Some(current) = self.current.take() {
             current.abort.store(true, Ordering::Relaxed);
@@ -466,18 +423,11 @@ impl State {
             self.abort_current();
         }
     }
-}
 
-/// What remains of an offer, as the client gets it. The tracker then expects the same.
-fn suggestion(
-    tracker: &mut Tracker,
-    (id, text): (OfferId, String),
-    context: &CursorContext,
-) -> Suggestion {
-    let marks = replaced_suffix(&text, &context.around);
-    let (position, entry) = (context.position, context.entry.clone());
-    tracker.told(&id, marks, entry.as_ref().map_or("", |entry| &entry.typed));
-    Suggestion { id, position, replaces: marks.len() as u32, text, entry }
+    /// Ends a request. Returns true if no edit and no newer request has taken its place.
+    fn end_request(&mut self, asked: &PendingRequest) -> bool {
+        self.current.take_if(|current| Arc::ptr_eq(&current.abort, &asked.abort)).is_some()
+    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,10 @@
 //! cells above define. So a cell's prompt stays valid while another one below it changes.
 
 use super::prompt_names::named_for_model;
-use super::{Session, State};
+use super::{State, Turn};
 use crate::addresses;
 use crate::privacy::QuotableFiles;
+use crate::session::other_code::limits;
 use completion::document::{Document, Edit};
 use completion::prompt::FimPrompt;
 use completion::prompt_builder::{PromptBuilder, PromptLimits};
@@ -62,6 +63,14 @@ impl Notebooks {
         self.of_cell.get(uri).map(String::as_str)
     }
 
+    /// Returns the cells of a notebook, or the document itself.
+    pub(super) fn documents_of(&self, uri: &str) -> Vec<String> {
+        match self.cells.get(uri) {
+            Some(cells) => cells.iter().map(|cell| cell.uri.clone()).collect(),
+            None => vec![uri.to_owned()],
+        }
+    }
+
     fn notebook_of(&self, uri: &str) -> Option<(&String, &Vec<Cell>)> {
         self.cells.get_key_value(self.of_cell.get(uri)?)
     }
@@ -80,8 +89,15 @@ impl Notebooks {
         self.adopt(notebook, &names);
     }
 
+    /// Notes that cells have become code or text.
+    pub(super) fn change(&mut self, notebook: &str, changed: Vec<Cell>) {
+        if let Some(cells) = self.cells.get_mut(notebook) {
+            completion::cells::replace(cells, changed, |cell| cell.uri.clone());
+        }
+    }
+
     /// Removes a notebook, and returns its cells.
-    fn remove(&mut self, notebook: &str) -> Vec<Cell> {
+    pub(super) fn remove(&mut self, notebook: &str) -> Vec<Cell> {
         let cells = self.cells.remove(notebook).unwrap_or_default();
         self.orphan(notebook, &cells);
         cells
@@ -200,6 +216,37 @@ pub(super) fn note_edit(
 }
 
 impl State {
+    pub(super) fn open_notebook(&mut self, uri: String, cells: Vec<Cell>) {
+        self.unserved.remove(&uri);
+        self.notebooks.open(uri.clone(), cells);
+        self.name_cells(&uri);
+    }
+
+    pub(super) fn splice_cells(
+        &mut self,
+        notebook: &str,
+        start: usize,
+        removed: usize,
+        added: Vec<Cell>,
+    ) {
+        self.notebooks.splice(notebook, start, removed, added);
+        self.name_cells(notebook);
+    }
+
+    /// Closes a notebook and all of its cells.
+    pub(super) fn close_notebook(&mut self, turn: &mut Turn, notebook: &str) {
+        let Some(cells) = self.notebooks.cells.get(notebook).cloned() else { return };
+        let config = turn.services.settings.current();
+        let rules = QuotableFiles::default();
+        let limits = limits(turn.services, &config, &rules);
+        let all = self.notebooks.each_joined(&self.documents, notebook);
+        for Joined { key, document, .. } in all.iter().rev() {
+            self.prompts.close(key, document, &limits);
+        }
+        cells.iter().for_each(|cell| self.close(turn, &cell.uri));
+        self.notebooks.remove(notebook);
+    }
+
     /// Records all cells of a notebook under its name, also those that were open before it had
     /// them.
     fn name_cells(&mut self, notebook: &str) {
@@ -230,67 +277,5 @@ impl State {
         let document = documents.get(key)?;
         let context = prompt.context.map(|context| named_for_model(context, document));
         Some(FimPrompt { context, ..prompt })
-    }
-}
-
-impl Session {
-    /// The editor has opened a notebook. It opens the documents of the cells afterwards.
-    pub fn open_notebook(&self, uri: String, cells: Vec<Cell>) {
-        let mut state = self.state.lock();
-        state.unserved.remove(&uri);
-        state.notebooks.open(uri.clone(), cells);
-        state.name_cells(&uri);
-    }
-
-    /// Cells were put in, taken out or moved.
-    pub fn splice_cells(&self, notebook: &str, start: usize, removed: usize, added: Vec<Cell>) {
-        let mut state = self.state.lock();
-        state.notebooks.splice(notebook, start, removed, added);
-        state.name_cells(notebook);
-    }
-
-    /// Cells have become code or text.
-    pub fn change_cells(&self, notebook: &str, changed: Vec<Cell>) {
-        if let Some(cells) = self.state.lock().notebooks.cells.get_mut(notebook) {
-            completion::cells::replace(cells, changed, |cell| cell.uri.clone());
-        }
-    }
-
-    /// Closes a notebook and all of its cells.
-    pub fn close_notebook(&self, notebook: &str) {
-        let cells = {
-            let config = self.services.settings.current();
-            let mut guard = self.state.lock();
-            let State { notebooks, documents, prompts, .. } = &mut *guard;
-            let Some(cells) = notebooks.cells.get(notebook).cloned() else { return };
-            let rules = QuotableFiles::default();
-            let limits = self.limits(&config, &rules);
-            for Joined { key, document, .. } in
-                notebooks.each_joined(documents, notebook).iter().rev()
-            {
-                prompts.close(key, document, &limits);
-            }
-            cells
-        };
-        cells.iter().for_each(|cell| self.close(&cell.uri));
-        self.state.lock().notebooks.remove(notebook);
-    }
-
-    /// Forgets a notebook whose cells are not known any more.
-    pub(super) fn forget_notebook(&self, notebook: &str) {
-        self.state.lock().notebooks.remove(notebook);
-    }
-
-    /// The address under whose name a document is recorded: that of its notebook, if it is a cell.
-    pub fn recorded_as(&self, uri: &str) -> String {
-        self.state.lock().notebooks.of(uri).unwrap_or(uri).to_owned()
-    }
-
-    /// The cells of a notebook, or the document itself.
-    pub(super) fn documents_of(&self, uri: &str) -> Vec<String> {
-        match self.state.lock().notebooks.cells.get(uri) {
-            Some(cells) => cells.iter().map(|cell| cell.uri.clone()).collect(),
-            None => vec![uri.to_owned()],
-        }
     }
 }

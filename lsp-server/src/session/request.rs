@@ -1,30 +1,29 @@
 //! A completion that is asked for: where, by what, and what the engine is to do. Some requests are
 //! answered from what is on screen or from what was computed before, without the engine.
 
-use super::{
-    Completed, Computing, Entry, Selected, Session, SessionError, State, Suggestion, suggestion,
-};
+use super::{Completed, Computing, Entry, Selected, SessionError, State, Suggestion, Turn};
 use crate::config::{CompletionConfig, Config};
 use crate::privacy::QuotableFiles;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
-use crate::session::suppressed::Remainder;
-use crate::session::tracker::{Offer, TextBefore};
+use crate::session::other_code::limits;
+use crate::session::tracker::{Offer, TextBefore, Tracker};
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
-use completion::document::Position;
+use completion::document::{Position, Source};
 use completion::indentation::{Indentation, is_indented};
-use completion::postprocess::{NearbyText, breaks_line, closes_again};
+use completion::postprocess::{NearbyText, breaks_line, closes_again, replaced_suffix};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
-use feedback::event::{AdapterVersion, ArmRecord, Completion, Sampling, StopReason};
+use feedback::event::{AdapterVersion, ArmRecord, Completion, OfferId, Sampling, StopReason};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -233,6 +232,39 @@ impl CursorContext {
     }
 }
 
+/// What a client asks, with the settings that hold until it is answered.
+pub struct Asked<'a> {
+    pub uri: &'a str,
+    pub position: Position,
+    pub trigger: Trigger,
+    pub selected: Option<Selected>,
+    pub settings: Arc<Current>,
+}
+
+/// A request that has arrived.
+pub enum Arrived {
+    /// The answer is known already, as most are while the user types along.
+    Answered(Completed),
+    /// The engine may be asked.
+    Here(Box<Place>),
+}
+
+/// Where a request is, what is on screen there, and what was drawn for it.
+pub struct Place {
+    context: CursorContext,
+    trigger: Trigger,
+    pub settings: Arc<Current>,
+    live: LiveOffer,
+    adapter: AdapterVersion,
+    arm: Option<ArmRecord>,
+    /// Uniform in [0, 1).
+    draw: f64,
+    /// How often the session had forgotten when the request came.
+    forgets: u64,
+    /// What its prompt may quote, if the rules allow it.
+    pub sources: HashSet<Source>,
+}
+
 /// A completion under way.
 pub struct PendingRequest {
     pub abort: Arc<AtomicBool>,
@@ -241,8 +273,12 @@ pub struct PendingRequest {
     pub arrived: Instant,
     /// Before the engine is asked.
     pub wait: Duration,
+    /// How long the engine took.
+    pub took: Duration,
     pub context: CursorContext,
     pub trigger: Trigger,
+    /// The settings when it came.
+    pub settings: Arc<Current>,
     pub arm: Option<ArmRecord>,
     /// Uniform in [0, 1): what the gate decides by.
     pub draw: f64,
@@ -267,145 +303,78 @@ struct LiveOffer {
     is_line: bool,
 }
 
-/// Where a request is, and what is on screen there.
-struct Place {
-    context: CursorContext,
-    live: LiveOffer,
-    /// How often the session had forgotten when the request came.
-    forgets: u64,
-}
-
-impl Session {
-    /// Does everything of a request that must happen in the order of the messages, so there is no
-    /// await before it or in it.
-    pub(super) fn begin(
-        &self,
-        uri: &str,
-        position: Position,
-        trigger: Trigger,
-        selected: Option<Selected>,
-    ) -> Result<Start, SessionError> {
-        let config = self.services.settings.current();
-        let place = match self.arrive(uri, position, trigger, selected, &config)? {
-            Ok(place) => place,
-            Err(answer) => return Ok(Start::Answered(answer)),
-        };
-        let choice = match self.choose(&place, trigger, &config) {
-            Ok(choice) => choice,
-            Err(answer) => return Ok(Start::Answered(answer)),
-        };
-        let rules = self.quotable(uri, &config);
-        let state = &mut *self.state.lock();
-        let mut pending =
-            self.prepare(state, place.context, choice, &place.live, &config, &rules)?;
-        // What was found for the prompt since may have been forgotten in the meantime.
-        pending.forgets = place.forgets;
-        if !place.live.goes_on {
-            self.supersede(state);
-        }
-        Ok(Start::Pending(Box::new(pending)))
-    }
-
-    /// Where the request is, and what is on screen there. The inner error is an answer that is
-    /// known without looking any further, as most are while the user types along.
-    fn arrive(
-        &self,
-        uri: &str,
-        position: Position,
-        trigger: Trigger,
-        selected: Option<Selected>,
-        config: &Current,
-    ) -> Result<Result<Place, Completed>, SessionError> {
-        let state = &mut *self.state.lock();
-        state.abort_current();
-        let now_ms = self.services.clock.elapsed_ms();
-        let context = CursorContext::of(state, uri, position, now_ms)?;
-        let context = match behind_entry(state, context, selected)? {
+impl State {
+    /// Finds where a request is and what is on screen there, and draws what it is decided by.
+    pub(super) fn arrive(
+        &mut self,
+        turn: &mut Turn,
+        asked: Asked,
+    ) -> Result<Arrived, SessionError> {
+        let Asked { uri, position, trigger, selected, settings } = asked;
+        let services = turn.services;
+        self.abort_current();
+        let context = CursorContext::of(self, uri, position, turn.now_ms)?;
+        let context = match behind_entry(self, context, selected)? {
             Ok(context) => context,
-            Err(reason) => return Ok(Err(Completed::nothing(reason))),
+            Err(reason) => return Ok(Arrived::Answered(Completed::nothing(reason))),
         };
-        let (live, known) = answer_from_live_offer(state, &context, trigger);
+        let (live, known) = answer_from_live_offer(self, &context, trigger);
         if let Some(suggestions) = known {
             let reason = Reason::TypedThrough;
-            return Ok(Err(Completed { suggestions, reason }));
+            return Ok(Arrived::Answered(Completed { suggestions, reason }));
         }
-        let snoozed = self.services.snoozes.until(&context.path);
+        let snoozed = services.snoozes.until(&context.path);
         let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
-        let silence = snoozed.or_else(|| config.silence(&context.path, &context.language));
+        let silence = snoozed.or_else(|| settings.silence(&context.path, &context.language));
         if let Some(reason) = silence.filter(|_| trigger == Trigger::Automatic) {
-            self.supersede(state);
-            return Ok(Err(Completed::nothing(reason)));
+            self.supersede(turn);
+            return Ok(Arrived::Answered(Completed::nothing(reason)));
         }
-        Ok(Ok(Place { context, live, forgets: state.forgets }))
-    }
-
-    /// Draws what a request is decided by. The error is an answer that is nothing again.
-    fn choose(
-        &self,
-        place: &Place,
-        trigger: Trigger,
-        config: &Current,
-    ) -> Result<Choice, Completed> {
-        let state = &mut *self.state.lock();
-        let mut draws = place.context.draws(state.asked);
-        let (adapter, arm) = self.services.adapters.draw_arm(draws.random(), config.lab.trial);
+        let mut draws = context.draws(self.asked);
+        let (adapter, arm) = services.adapters.draw_arm(draws.random(), settings.lab.trial);
+        let sources = self.sources(services, uri, &settings);
+        let forgets = self.forgets;
         let draw = draws.random();
+        let place =
+            Place { context, trigger, settings, live, adapter, arm, draw, forgets, sources };
         if trigger == Trigger::Automatic
-            && let Some(reason) = self.still_suppressed(state, &place.context, adapter, draw)
+            && let Some(reason) = self.still_suppressed(turn, &place)
         {
-            self.supersede(state);
-            return Err(Completed::nothing(reason));
+            self.supersede(turn);
+            return Ok(Arrived::Answered(Completed::nothing(reason)));
         }
-        Ok(Choice { trigger, adapter, arm, draw })
+        Ok(Arrived::Here(Box::new(place)))
     }
 
-    /// Why an answer was suppressed whose rest is known here and is not worth showing either.
-    fn still_suppressed(
-        &self,
-        state: &State,
-        context: &CursorContext,
-        adapter: AdapterVersion,
-        draw: f64,
-    ) -> Option<Reason> {
-        let suppressed = state.suppressed.as_ref().filter(|last| last.adapter == adapter)?;
+    /// Returns why an answer was suppressed whose rest is known here and is not worth showing
+    /// either. If the rest may be worth it, the engine is asked how likely it is exactly.
+    fn still_suppressed(&self, turn: &Turn, place: &Place) -> Option<Reason> {
+        let Place { context, settings, .. } = place;
+        let suppressed = self.suppressed.as_ref().filter(|last| last.adapter == place.adapter)?;
         let rest = suppressed.rest(&context.uri, context.start())?;
-        let is_worthless = !self.may_be_worth_it(&rest, suppressed.stop, context, draw);
-        (is_worthless && context.entry.is_none()).then(|| suppressed.reason.clone())
-    }
-
-    /// Whether what is left of a suppressed answer may be worth showing, so that the engine is
-    /// asked how likely it is exactly.
-    fn may_be_worth_it(
-        &self,
-        rest: &Remainder,
-        stop: StopReason,
-        context: &CursorContext,
-        draw: f64,
-    ) -> bool {
-        let settings = self.services.settings.current();
         let is_likely = rest.probability() >= settings.lab.min_probability;
+        let stop = suppressed.stop;
         let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
-        let gate = ask_gate(&self.services, &context.language, seen);
-        is_likely && draw < f64::from(gate.propensity)
+        let gate = ask_gate(turn.services, settings, &context.language, seen);
+        let may_be_worth_it = is_likely && place.draw < f64::from(gate.propensity);
+        (!may_be_worth_it && context.entry.is_none()).then(|| suppressed.reason.clone())
     }
 
     /// Lays out the prompt, and makes this request the session's current one.
-    fn prepare(
-        &self,
-        state: &mut State,
-        context: CursorContext,
-        choice: Choice,
-        live: &LiveOffer,
-        config: &Current,
+    pub(super) fn prepare(
+        &mut self,
+        turn: &mut Turn,
+        place: Place,
         rules: &QuotableFiles,
     ) -> Result<PendingRequest, SessionError> {
-        let (completion, trigger) = (&config.completion, choice.trigger);
+        let Place { context, trigger, settings, live, adapter, arm, draw, forgets, .. } = place;
+        let (services, completion) = (turn.services, &settings.completion);
         let stand = CursorKind::behind(&context.around.line_before);
-        let wait = state.debounce.wait(stand, context.rejects_here);
+        let wait = self.debounce.wait(stand, context.rejects_here);
         let wait = completion.eagerness_in(&context.language).wait(wait);
-        let waits = config.lab.adaptive_debounce
+        let waits = settings.lab.adaptive_debounce
             && trigger == Trigger::Automatic
-            && !state.is_at_rest(&context);
+            && !self.is_at_rest(&context);
         let not_open = || SessionError::NotOpen { uri: context.uri.clone() };
         let stop_rule = if live.is_line {
             // Whoever turns to others of a line compares lines, and wants them soon.
@@ -413,45 +382,60 @@ impl Session {
         } else {
             stop_rule(&context.text, context.cursor, &context.language, trigger, completion)
         };
-        let limits = self.limits(config, rules);
+        let limits = limits(services, &settings, rules);
         // The prompt is that of the text as it is asked about.
-        let document = state.documents.get_mut(&context.uri).ok_or_else(not_open)?;
+        let document = self.documents.get_mut(&context.uri).ok_or_else(not_open)?;
         let real = std::mem::replace(&mut document.text, context.text.clone());
-        let prompt = state.prompt(&context.uri, context.cursor, &limits);
-        if let Some(document) = state.documents.get_mut(&context.uri) {
+        let prompt = self.prompt(&context.uri, context.cursor, &limits);
+        if let Some(document) = self.documents.get_mut(&context.uri) {
             document.text = real;
         }
         let prompt = prompt.ok_or_else(not_open)?;
-        let mut request = context.request(prompt, choice.adapter, stop_rule, trigger, config);
+        let mut request = context.request(prompt, adapter, stop_rule, trigger, &settings);
         // A rehearsal's clock does not advance, so nobody waits there.
-        let passes = self.services.clock.passes();
+        let passes = services.clock.passes();
         if !passes {
             request.context_wait = Duration::MAX;
         }
         let abort = Arc::new(AtomicBool::new(false));
-        state.current = Some(Computing { uri: context.uri.clone(), abort: abort.clone() });
-        state.asked += 1;
+        self.current = Some(Computing { uri: context.uri.clone(), abort: abort.clone() });
+        self.asked += 1;
+        if !live.goes_on {
+            self.supersede(turn);
+        }
         Ok(PendingRequest {
             abort,
-            forgets: state.forgets,
+            // What was found for the prompt since may have been forgotten in the meantime.
+            forgets,
             arrived: Instant::now(),
             wait: if waits && passes { wait } else { Duration::ZERO },
+            took: Duration::ZERO,
             trigger,
-            arm: choice.arm,
-            draw: choice.draw,
+            arm,
+            draw,
             window: limits.window,
             request,
             context,
+            settings,
         })
     }
-}
 
-/// What is decided about a request before its prompt is laid out.
-struct Choice {
-    trigger: Trigger,
-    adapter: AdapterVersion,
-    arm: Option<ArmRecord>,
-    draw: f64,
+    /// Notes that the engine gave no answer to a request.
+    pub(super) fn fail(&mut self, asked: &PendingRequest) {
+        self.debounce.answered(asked.took, false);
+        self.end_request(asked);
+    }
+
+    /// Whether the user reads rather than types here: behind a text that was just accepted, or on a
+    /// line that was just begun. Nobody has to wait there for the next key.
+    pub(super) fn is_at_rest(&self, context: &CursorContext) -> bool {
+        let (uri, start) = (&context.uri, context.start());
+        let is_accepted =
+            self.accepted_until.as_ref().is_some_and(|place| (&place.0, place.1) == (uri, start));
+        let NearbyText { line_before, rest_of_line, .. } = &context.around;
+        let is_begun = line_before.trim().is_empty() && rest_of_line.trim().is_empty();
+        is_accepted || (is_begun && context.rejects_here == 0)
+    }
 }
 
 /// The place of a request behind the chosen entry of the suggestion list, if the list is open. The
@@ -468,19 +452,6 @@ fn behind_entry(
         .ok_or_else(|| SessionError::NotOpen { uri: context.uri.clone() })?;
     let entry = selected.at(document, context.cursor, state.encoding)?;
     Ok(entry.map(|entry| context.behind(entry)).ok_or(Reason::EntrySpelledOtherwise))
-}
-
-impl State {
-    /// Whether the user reads rather than types here: behind a text that was just accepted, or on a
-    /// line that was just begun. Nobody has to wait there for the next key.
-    pub(super) fn is_at_rest(&self, context: &CursorContext) -> bool {
-        let (uri, start) = (&context.uri, context.start());
-        let is_accepted =
-            self.accepted_until.as_ref().is_some_and(|place| (&place.0, place.1) == (uri, start));
-        let NearbyText { line_before, rest_of_line, .. } = &context.around;
-        let is_begun = line_before.trim().is_empty() && rest_of_line.trim().is_empty();
-        is_accepted || (is_begun && context.rejects_here == 0)
-    }
 }
 
 /// The answer from what is on screen, if the user has typed along with it. An automatic request
@@ -514,6 +485,18 @@ fn answer_from_live_offer(
     let tracker = &mut state.tracker;
     let mut suggest = |one| suggestion(tracker, one, context);
     (found, known.map(|known| known.into_iter().map(&mut suggest).collect()))
+}
+
+/// What remains of an offer, as the client gets it. The tracker then expects the same.
+pub(super) fn suggestion(
+    tracker: &mut Tracker,
+    (id, text): (OfferId, String),
+    context: &CursorContext,
+) -> Suggestion {
+    let marks = replaced_suffix(&text, &context.around);
+    let (position, entry) = (context.position, context.entry.clone());
+    tracker.told(&id, marks, entry.as_ref().map_or("", |entry| &entry.typed));
+    Suggestion { id, position, replaces: marks.len() as u32, text, entry }
 }
 
 /// How far the answer to a request may reach.

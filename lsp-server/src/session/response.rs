@@ -1,12 +1,13 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
-use super::{Completed, Session, SessionError, suggestion};
+use super::{Completed, SessionError, State, Turn};
 use crate::config::prose;
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
+use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
-use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger};
+use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
 use crate::session::suppressed::Suppressed;
 use crate::session::tracker::Offer;
 use completion::blocks::{Tokens, first_line, likely_lines};
@@ -18,7 +19,6 @@ use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use feedback::secrets;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub struct ResponseBuilder<'a> {
@@ -27,6 +27,8 @@ pub struct ResponseBuilder<'a> {
     generated: &'a Generated,
     /// Whether the record of these answers, prompt and all, may be stored.
     may_store: bool,
+    /// Whether what was computed of the prompt is kept for the learner.
+    hands_over: bool,
 }
 
 impl<'a> ResponseBuilder<'a> {
@@ -36,8 +38,11 @@ impl<'a> ResponseBuilder<'a> {
         asked: &'a PendingRequest,
         generated: &'a Generated,
     ) -> ResponseBuilder<'a> {
-        let may_store = may_store(services, asked, generated);
-        ResponseBuilder { services, asked, generated, may_store }
+        // What is stored is decided by the settings of this moment, not by those of the request.
+        let config = services.settings.current();
+        let may_store = may_store(services, asked, generated, &config);
+        let hands_over = may_store && config.learning.enabled;
+        ResponseBuilder { services, asked, generated, may_store, hands_over }
     }
 
     /// The record of one answer with the part of it that is shown, and why it is shown or not.
@@ -120,17 +125,15 @@ impl<'a> ResponseBuilder<'a> {
 
     /// Keeps what was computed of the prompt for the learner, if the answer may be learned from.
     fn hand_over(&self, completion: &Completion) {
-        let config = self.services.settings.current();
-        let is_wanted = self.may_store && config.learning.enabled;
-        if let Some(handed) = self.services.handed_prompts.as_ref().filter(|_| is_wanted) {
+        if let Some(handed) = self.services.handed_prompts.as_ref().filter(|_| self.hands_over) {
             handed.keep(&self.services.engine, completion.base_prompt());
         }
     }
 
     /// Whether a text is shorter than the user's eagerness asks for.
     fn is_too_short(&self, shown: &str) -> bool {
-        let (asked, config) = (self.asked, self.services.settings.current());
-        let least = config.completion.eagerness_in(&asked.context.language).least_chars();
+        let asked = self.asked;
+        let least = asked.settings.completion.eagerness_in(&asked.context.language).least_chars();
         let is_automatic = asked.trigger == Trigger::Automatic;
         is_automatic && !shown.is_empty() && shown.trim().chars().count() < least
     }
@@ -154,7 +157,7 @@ impl<'a> ResponseBuilder<'a> {
 
     /// Why nothing of an answer is shown.
     fn reason(&self, answer: &Answer, decision: &Decision) -> Reason {
-        let config = self.services.settings.current();
+        let config = &self.asked.settings;
         if let Some(gate) = decision.gate.as_ref().filter(|_| held_back(decision)) {
             let weighed = self.services.recorder.gate().weighed_against(gate);
             return Reason::HeldBack {
@@ -196,7 +199,8 @@ impl<'a> ResponseBuilder<'a> {
                 new
             };
             let seen = |recent| asked.context.surroundings(line, new, stop, recent);
-            let mut record = ask_gate(self.services, &asked.context.language, seen);
+            let mut record =
+                ask_gate(self.services, &asked.settings, &asked.context.language, seen);
             if invoked {
                 record.propensity = 1.0;
             }
@@ -208,74 +212,72 @@ impl<'a> ResponseBuilder<'a> {
     }
 }
 
-impl Session {
-    /// Records what the engine did and makes offers of it, if the user is still there.
+impl State {
+    /// Notes what the engine did and makes offers of it, if the user is still there.
     pub(super) fn finish(
-        &self,
-        asked: PendingRequest,
-        generated: Generated,
+        &mut self,
+        turn: &mut Turn,
+        response: &ResponseBuilder,
     ) -> Result<Completed, SessionError> {
-        let answered = ResponseBuilder::new(&self.services, &asked, &generated);
+        let ResponseBuilder { asked, generated, .. } = response;
         let place = &asked.context;
-        let mut state = self.state.lock();
-        // An edit or a newer request has taken this one's place.
-        let current = state.current.take_if(|current| Arc::ptr_eq(&current.abort, &asked.abort));
-        if current.is_none() {
+        self.debounce.answered(asked.took, true);
+        if !self.end_request(asked) {
             return Err(SessionError::Superseded);
         }
         // Its prompt may quote what was forgotten meanwhile. The user did nothing that supersedes
         // the request, so this is not an error.
-        if asked.forgets < state.forgets {
+        if asked.forgets < self.forgets {
             return Ok(Completed::nothing(Reason::Forgotten));
         }
         // What is on screen comes first, and is not offered twice.
-        let live = state.tracker.continuation(&place.uri, &place.text, place.start());
+        let live = self.tracker.continuation(&place.uri, &place.text, place.start());
         let live = live.filter(|(_, text)| {
             asked.trigger == Trigger::Invoked && text.starts_with(place.rest_of_entry())
         });
         let goes_on = live.is_some();
-        let now_ms = self.services.clock.elapsed_ms();
+        let now_ms = turn.now_ms;
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let (mut events, mut offers) = (vec![], vec![]);
         let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
-            let (mut completion, why) = answered.completion(answer);
+            let (mut completion, why) = response.completion(answer);
             let offer = place.offer(&completion);
             if index == 0 {
                 // What is computed ahead changes what the engine holds, so this comes first.
-                answered.hand_over(&completion);
+                response.hand_over(&completion);
                 if offer.text.is_empty() {
-                    self.follow_line(&state, place, &why);
+                    self.follow_line(turn.services, asked, &why);
                 } else {
-                    self.follow_offer(&state, place, &offer, &completion.decision);
+                    self.follow_offer(turn.services, asked, &offer, &completion.decision);
                 }
-                state.suppressed = answered.suppressed(answer, &completion, why.clone());
+                self.suppressed = response.suppressed(answer, &completion, why.clone());
                 reason = why;
             }
             let is_known = texts.iter().any(|(_, known)| *known == offer.text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
-            completion.typed = state.typed.take(&place.uri);
+            completion.typed = self.typed.take(&place.uri);
             events.push(EventKind::Completion(Box::new(completion)));
             if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));
                 offers.push(offer);
-            } else if place.entry.is_none() && !state.survival.awaits(&place.uri, offer.start) {
+            } else if place.entry.is_none() && !self.survival.awaits(&place.uri, offer.start) {
                 let Offer { id, uri, start, healing, .. } = offer;
-                state.survival.not_taken(id, uri, start, "", healing, now_ms);
+                self.survival.not_taken(id, uri, start, "", healing, now_ms);
             }
         }
         if goes_on {
-            state.tracker.complete(offers, now_ms);
+            self.tracker.complete(offers, now_ms);
         } else {
             let is_complete = asked.trigger == Trigger::Invoked;
-            events.extend(state.tracker.serve(offers, is_complete, now_ms));
+            events.extend(self.tracker.serve(offers, is_complete, now_ms));
         }
-        let tracker = &mut state.tracker;
+        let tracker = &mut self.tracker;
         let suggestions = texts.into_iter().map(|one| suggestion(tracker, one, place));
         let suggestions = suggestions.collect();
-        self.conclude(&mut state, events, None, now_ms);
+        self.conclude(turn, events, None);
         Ok(Completed::of(suggestions, Reason::Shown, reason))
     }
 }
@@ -284,8 +286,13 @@ fn held_back(decision: &Decision) -> bool {
     decision.gate.as_ref().is_some_and(|gate| gate.held_back.is_some())
 }
 
-fn may_store(services: &Services, asked: &PendingRequest, generated: &Generated) -> bool {
-    let (place, config) = (&asked.context, services.settings.current());
+fn may_store(
+    services: &Services,
+    asked: &PendingRequest,
+    generated: &Generated,
+    config: &Current,
+) -> bool {
+    let place = &asked.context;
     if services.privacy.ignores(&place.path, &place.language, &config.not_stored) {
         return false;
     }

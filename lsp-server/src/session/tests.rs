@@ -2,6 +2,7 @@
 
 mod canary;
 mod documents;
+mod locks;
 mod notebooks;
 mod reasons;
 mod suggestion_list;
@@ -10,13 +11,14 @@ mod unserved;
 use super::*;
 use crate::config::Config;
 use crate::paths::Paths;
+use crate::session::request::CursorContext;
 use crate::session::tracker::REJECT_TIMEOUT_MS;
 use crate::testing;
 use crate::testing::fixtures::HookedEngine;
 use engine::Engine;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
-use feedback::event::{Event, Typed};
+use feedback::event::{Event, Outcome, Typed};
 use feedback::log::MemoryLog;
 use ropey::Rope;
 use std::ops::ControlFlow;
@@ -63,6 +65,11 @@ async fn session_at(
     let (path, language) = ("/a.rs".into(), "rust".into());
     session.open(URI.into(), Document { path, language, version: 1, text });
     (folder, session)
+}
+
+/// Ends the offer on screen without a verdict.
+fn end_offer(session: &Session) {
+    session.turn(|state, turn| state.supersede(turn));
 }
 
 fn type_at_cursor(session: &Session, text: &str) {

@@ -7,8 +7,9 @@ use super::screen::{Ghost, Item};
 use super::steps::{Act, Step};
 use super::story::{Found, Held, Story};
 use crate::session::request::{Start, Trigger};
-use crate::session::{CurrentRequest, Outcome, SessionError, Suggestion};
+use crate::session::{CurrentRequest, SessionError, Suggestion};
 use completion::document::{Encoding, Position};
+use feedback::event::Outcome;
 
 impl Story {
     fn caret_position(&self) -> Position {
@@ -100,7 +101,7 @@ impl Story {
             }
             Err(error) => Err(SessionError::Engine(error)),
         };
-        drop(CurrentRequest { state: &self.session.state, abort });
+        drop(CurrentRequest { abort });
         match answer {
             Ok(answer) if held.is_outdated && !answer.is_empty() => {
                 Err(format!("an answer to a text that is another one by now: {answer:?}"))

@@ -4,7 +4,7 @@ use super::buffer::Form;
 use super::lsp_text::{self, Change};
 use super::steps::Step;
 use super::story::{Found, Story};
-use crate::session::Outcome;
+use feedback::event::Outcome;
 
 const KEYS: &[char] = &[
     'a', 'x', 'i', ' ', '.', ';', ',', '=', '(', ')', '[', ']', '{', '}', '"', '\'', '`', 'ö', '😀',

@@ -280,7 +280,7 @@ impl Story {
     /// The client does not wait for the answer any more.
     pub fn cancel(&mut self) {
         if let Some(held) = self.held.take() {
-            drop(CurrentRequest { state: &self.session.state, abort: held.request.abort.clone() });
+            drop(CurrentRequest { abort: held.request.abort.clone() });
         }
     }
 

@@ -19,13 +19,14 @@ pub use finder::Finder;
 pub use inbox::Inbox;
 pub use offer::OfferedEdit;
 
-use super::Session;
+use super::{Session, State, Turn};
 use crate::config::NextEdit as Setting;
+use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
+use crate::session::completed::remember;
 use crate::session::request::Trigger;
 use completion::document::Position;
-use feedback::event::{Evidence, NextEditOutcome, Outcome};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,24 +110,21 @@ impl Session {
         position: Position,
         trigger: Trigger,
     ) -> Result<OfferedEdit, Reason> {
-        let arrived = Instant::now();
-        let found = self.find_edit(uri, version, position, trigger).await;
+        let since = Instant::now();
+        let (path, asked) = self.ask_for_edit(uri, version, position, trigger);
+        let found = match asked {
+            Ok(asked) => self.find_edit(asked).await,
+            Err(reason) => Err(reason),
+        };
         let reason = found.as_ref().err().cloned().unwrap_or(Reason::Shown);
-        let asked = (uri, position, trigger);
-        self.remember(AskedFor::NextEdit, asked, reason, arrived.elapsed());
+        let asked = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
+        remember(&self.services, AskedFor::NextEdit, asked, reason, since.elapsed());
         found
     }
 
     /// There is no edit for a text that is not the one of the document now, nor if a newer request
     /// has come.
-    async fn find_edit(
-        self: &Arc<Session>,
-        uri: &str,
-        version: Option<i32>,
-        position: Position,
-        trigger: Trigger,
-    ) -> Result<OfferedEdit, Reason> {
-        let asked = self.ask_for_edit(uri, version, position, trigger)?;
+    async fn find_edit(self: &Arc<Session>, asked: Asked) -> Result<OfferedEdit, Reason> {
         let turn = self.search.turn.acquire().await;
         if turn.is_err() || !self.is_newest(&asked) {
             return Err(Reason::Superseded);
@@ -137,27 +135,54 @@ impl Session {
     }
 
     fn is_newest(&self, asked: &Asked) -> bool {
-        self.state.lock().next_edits.asked == asked.number
+        self.read(|state| state.next_edits.asked == asked.number)
     }
 
+    /// Returns the path of the document too, if it is open.
     fn ask_for_edit(
         &self,
         uri: &str,
         version: Option<i32>,
         position: Position,
         trigger: Trigger,
+    ) -> (Option<String>, Result<Asked, Reason>) {
+        self.turn(|state, turn| {
+            let asked = state.ask_for_edit(turn, uri, version, position, trigger);
+            (state.path_of(uri), asked)
+        })
+    }
+
+    /// The client has an edit on screen.
+    pub fn next_edit_shown(&self, id: &str) {
+        self.turn(|state, _| {
+            state.next_edits.client_reports = true;
+            if let Some(live) = state.next_edits.live.as_mut().filter(|live| live.id == id) {
+                live.is_shown();
+            }
+        });
+    }
+}
+
+impl State {
+    fn ask_for_edit(
+        &mut self,
+        turn: &Turn,
+        uri: &str,
+        version: Option<i32>,
+        position: Position,
+        trigger: Trigger,
     ) -> Result<Asked, Reason> {
-        let config = self.services.settings.current();
-        let mut state = self.state.lock();
-        state.next_edits.asked += 1;
-        let number = state.next_edits.asked;
-        let document = state.documents.get(uri).ok_or(Reason::OutOfStep)?;
+        let Services { settings, snoozes, .. } = turn.services;
+        let config = settings.current();
+        self.next_edits.asked += 1;
+        let number = self.next_edits.asked;
+        let document = self.documents.get(uri).ok_or(Reason::OutOfStep)?;
         let silence = match (config.completion.next_edit_in(&document.language), trigger) {
             (Setting::Off, _) => Some(Reason::NextEditsOff),
             (Setting::Subtle, Trigger::Automatic) => Some(Reason::NextEditsByKey),
             (Setting::Subtle | Setting::On, Trigger::Invoked) => None,
             (Setting::On, Trigger::Automatic) => {
-                let snoozed = self.services.snoozes.until(&document.path);
+                let snoozed = snoozes.until(&document.path);
                 let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
                 snoozed.or_else(|| config.silence(&document.path, &document.language))
             }
@@ -173,37 +198,5 @@ impl Session {
                 trigger,
             }),
         }
-    }
-
-    /// The client has an edit on screen.
-    pub fn next_edit_shown(&self, id: &str) {
-        let mut state = self.state.lock();
-        state.next_edits.client_reports = true;
-        if let Some(live) = state.next_edits.live.as_mut().filter(|live| live.id == id) {
-            live.is_shown();
-        }
-    }
-
-    /// The client says that it has made an edit. Answers whether this is the id of one.
-    pub(super) fn next_edit_accepted(&self, id: &str) -> bool {
-        self.next_edit_decided(id, NextEditOutcome::Accepted, Evidence::Command)
-    }
-
-    /// The client says that an edit is no longer on screen. Answers whether this is the id of one.
-    pub(super) fn next_edit_rejected(&self, id: &str, outcome: Outcome) -> bool {
-        let outcome = match outcome {
-            Outcome::RejectedEsc => NextEditOutcome::Rejected,
-            _ => NextEditOutcome::Superseded,
-        };
-        self.next_edit_decided(id, outcome, Evidence::ClientNotice)
-    }
-
-    fn next_edit_decided(&self, id: &str, outcome: NextEditOutcome, evidence: Evidence) -> bool {
-        let now_ms = self.services.clock.elapsed_ms();
-        let mut state = self.state.lock();
-        let is_known = state.next_edits.knows(id);
-        let events = state.next_edits.decided(id, outcome, evidence, now_ms);
-        self.services.recorder.record(events);
-        is_known
     }
 }

@@ -4,11 +4,13 @@ use super::candidate::Candidate;
 use super::finder::{Finder, OpenDocument};
 use super::live::Live;
 use super::{Asked, Session};
+use crate::config::Config;
 use crate::privacy;
+use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
-use crate::session::State;
 use crate::session::request::Trigger;
+use crate::session::{State, Turn};
 use completion::document::{Document, Position};
 use feedback::event::{EventKind, GateRecord, NextEdit as Record, OfferId};
 use next_edit::{NextEdit, Nothing};
@@ -40,8 +42,7 @@ impl Session {
 
     fn search_with(&self, finder: &mut Finder, asked: &Asked) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
-        let forgets = self.state.lock().forgets;
-        let news = self.state.lock().next_edits.take_news();
+        let (forgets, news) = self.turn(|state, _| (state.forgets, state.next_edits.take_news()));
         let is_private = |path: &str, language: &str| self.is_private(path, language, &config);
         finder.hear(news, is_private);
         let found = finder.find(CANDIDATES_MAX, || self.searched(asked, &config));
@@ -67,26 +68,13 @@ impl Session {
 
     /// The documents that are searched, and the cursor in the first one.
     pub(super) fn searched(&self, asked: &Asked, config: &Current) -> (Vec<OpenDocument>, usize) {
-        let state = self.state.lock();
-        let Some(first) = state.documents.get(&asked.uri) else { return (vec![], 0) };
-        let cursor = first.offset(asked.position, state.encoding).unwrap_or(0);
-        let is_invoked_here = |uri: &String| asked.trigger == Trigger::Invoked && *uri == asked.uri;
-        let others = state.next_edits.recent().filter(|uri| **uri != asked.uri);
-        let documents = std::iter::once(&asked.uri).chain(others).filter_map(|uri| {
-            let Document { path, language, text, .. } = state.documents.get(uri)?;
-            let is_wanted = is_invoked_here(uri) || config.completes(path, language);
-            is_wanted.then(|| OpenDocument {
-                uri: uri.clone(),
-                language: language.clone(),
-                text: text.clone(),
-            })
-        });
-        (documents.collect(), cursor)
+        self.read(|state| state.searched(asked, config))
     }
 
     fn candidates(&self, asked: &Asked, found: Vec<NextEdit>) -> Vec<Candidate> {
-        let state = self.state.lock();
-        found.into_iter().filter_map(|edit| Candidate::of(&state, asked, edit)).collect()
+        self.read(|state| {
+            found.into_iter().filter_map(|edit| Candidate::of(state, asked, edit)).collect()
+        })
     }
 
     /// Offers the first candidate that the gate lets through. What is on screen stays if it is
@@ -97,28 +85,56 @@ impl Session {
         candidates: Vec<Candidate>,
         forgets: u64,
     ) -> Result<OfferedEdit, Reason> {
-        let config = self.services.settings.current();
-        let mut state = self.state.lock();
-        if state.forgets != forgets {
+        self.turn(|state, turn| state.offer_first(turn, asked, candidates, forgets))
+    }
+}
+
+impl State {
+    fn searched(&self, asked: &Asked, config: &Current) -> (Vec<OpenDocument>, usize) {
+        let Some(first) = self.documents.get(&asked.uri) else { return (vec![], 0) };
+        let cursor = first.offset(asked.position, self.encoding).unwrap_or(0);
+        let is_invoked_here = |uri: &String| asked.trigger == Trigger::Invoked && *uri == asked.uri;
+        let others = self.next_edits.recent().filter(|uri| **uri != asked.uri);
+        let documents = std::iter::once(&asked.uri).chain(others).filter_map(|uri| {
+            let Document { path, language, text, .. } = self.documents.get(uri)?;
+            let is_wanted = is_invoked_here(uri) || config.completes(path, language);
+            is_wanted.then(|| OpenDocument {
+                uri: uri.clone(),
+                language: language.clone(),
+                text: text.clone(),
+            })
+        });
+        (documents.collect(), cursor)
+    }
+
+    fn offer_first(
+        &mut self,
+        turn: &mut Turn,
+        asked: &Asked,
+        candidates: Vec<Candidate>,
+        forgets: u64,
+    ) -> Result<OfferedEdit, Reason> {
+        let config = turn.services.settings.current();
+        if self.forgets != forgets {
             return Err(Reason::Forgotten);
         }
-        if !self.is_current(&state, asked) {
+        if !self.is_current(asked) {
             return Err(Reason::Superseded);
         }
-        let live = state.next_edits.live.as_ref();
-        let stays = candidates.iter().find(|one| {
-            one.fits(&state) && live.is_some_and(|live| live.is(&one.edit, &one.place))
-        });
+        let live = self.next_edits.live.as_ref();
+        let stays = candidates
+            .iter()
+            .find(|one| one.fits(self) && live.is_some_and(|live| live.is(&one.edit, &one.place)));
         if let (Some(one), Some(live)) = (stays, live) {
-            return offered(&state, &live.id, one).ok_or(Reason::OutOfStep);
+            return offered(self, &live.id, one).ok_or(Reason::OutOfStep);
         }
         let mut otherwise = Reason::NoOtherPlace;
         let mut chosen = None;
         for one in candidates {
-            if !one.fits(&state) {
+            if !one.fits(self) {
                 continue;
             }
-            let gate = self.judge(&one, &config);
+            let gate = judge(turn.services, &one, &config);
             let draw =
                 StdRng::seed_from_u64(one.edit.rule.0 ^ one.place.start as u64).random::<f64>();
             if asked.trigger == Trigger::Invoked || draw < f64::from(gate.propensity) {
@@ -126,65 +142,62 @@ impl Session {
                 break;
             }
             if otherwise == Reason::NoOtherPlace {
-                otherwise = self.held_back(&one, &gate, &config);
+                otherwise = held_back(turn.services, &one, &gate, &config);
             }
         }
-        self.make_offer(&mut state, asked, chosen).ok_or(otherwise)
+        self.make_offer(turn, asked, chosen).ok_or(otherwise)
     }
 
-    /// Records what was chosen, and makes an offer of it.
+    /// Notes what was chosen, and makes an offer of it.
     fn make_offer(
-        &self,
-        state: &mut State,
+        &mut self,
+        turn: &mut Turn,
         asked: &Asked,
         chosen: Option<(Candidate, GateRecord)>,
     ) -> Option<OfferedEdit> {
-        let now_ms = self.services.clock.elapsed_ms();
-        let mut events = match &chosen {
-            Some(_) => state.next_edits.supersede(now_ms),
-            None => state.next_edits.withdraw(now_ms),
-        };
-        let answer = chosen.and_then(|(one, gate)| {
-            let id = self.services.recorder.next_offer_id();
-            let id = if one.may_store { id } else { privacy::unstored(id) };
-            let answer = offered(state, &id, &one)?;
-            events.push(record(id.clone(), &one, asked.trigger, gate));
-            let Candidate { edit, place, cursor_line, .. } = one;
-            let reports = state.next_edits.client_reports;
-            state.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms, reports));
-            Some(answer)
+        let now_ms = turn.now_ms;
+        turn.events.extend(match &chosen {
+            Some(_) => self.next_edits.supersede(now_ms),
+            None => self.next_edits.withdraw(now_ms),
         });
-        self.services.recorder.record(events);
-        answer
+        let (one, gate) = chosen?;
+        let id = turn.services.recorder.next_offer_id();
+        let id = if one.may_store { id } else { privacy::unstored(id) };
+        let answer = offered(self, &id, &one)?;
+        turn.events.push(record(id.clone(), &one, asked.trigger, gate));
+        let Candidate { edit, place, cursor_line, .. } = one;
+        let reports = self.next_edits.client_reports;
+        self.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms, reports));
+        Some(answer)
     }
 
     /// Whether nobody has asked again, and the document is still the one that was asked about.
-    fn is_current(&self, state: &State, asked: &Asked) -> bool {
-        let document = state.documents.get(&asked.uri);
-        state.next_edits.asked == asked.number
+    fn is_current(&self, asked: &Asked) -> bool {
+        let document = self.documents.get(&asked.uri);
+        self.next_edits.asked == asked.number
             && document.is_some_and(|document| document.version == asked.version)
-    }
-
-    fn held_back(&self, one: &Candidate, gate: &GateRecord, config: &Current) -> Reason {
-        let weighed = self.services.recorder.edit_gate().weighed_against(gate);
-        Reason::HeldBack {
-            probability: gate.probability,
-            threshold: threshold(one, config) as f32,
-            weighed: weighed.into_iter().map(str::to_owned).collect(),
-        }
-    }
-
-    fn judge(&self, one: &Candidate, config: &Current) -> GateRecord {
-        let threshold = threshold(one, config);
-        let mut gate = self.services.recorder.edit_gate().judge(&one.seen, threshold);
-        if !config.gate.enabled {
-            gate.propensity = 1.0;
-        }
-        gate
     }
 }
 
-fn threshold(one: &Candidate, config: &Current) -> f64 {
+fn held_back(services: &Services, one: &Candidate, gate: &GateRecord, config: &Config) -> Reason {
+    let weighed = services.recorder.edit_gate().weighed_against(gate);
+    Reason::HeldBack {
+        probability: gate.probability,
+        threshold: threshold(one, config) as f32,
+        weighed: weighed.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn judge(services: &Services, one: &Candidate, config: &Config) -> GateRecord {
+    let threshold = threshold(one, config);
+    let mut gate = services.recorder.edit_gate().judge(&one.seen, threshold);
+    if !config.gate.enabled {
+        gate.propensity = 1.0;
+    }
+    gate
+}
+
+fn threshold(one: &Candidate, config: &Config) -> f64 {
     config.completion.eagerness_in(&one.language).next_edit_threshold()
 }
 

@@ -28,11 +28,11 @@ impl Session {
             return None;
         }
         let (documents, _) = self.searched(asked, config);
-        let (path, open) = {
-            let state = self.state.lock();
+        let (path, open) = self.read(|state| {
             let open = state.documents.values().map(|document| document.path.clone());
-            (state.documents.get(&asked.uri)?.path.clone(), open.collect::<HashSet<String>>())
-        };
+            (state.path_of(&asked.uri), open.collect::<HashSet<String>>())
+        });
+        let path = path?;
         let language = &documents.first()?.language;
         let scan = Scan {
             root: self.open_folder_around(Path::new(&path)),

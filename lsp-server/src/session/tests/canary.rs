@@ -145,8 +145,8 @@ impl Walk {
     /// Asks at the end of a line, and writes something else than the offer.
     async fn write_at(&self, path: &str, line: u32, instead: &str) {
         let position = {
-            let mut state = self.session.state.lock();
-            self.session.supersede(&mut state);
+            end_offer(&self.session);
+            let state = self.session.state.lock();
             let length = state.documents[path].text.line(line as usize).len_utf16_cu() as u32;
             Position { line, column: length.saturating_sub(1) }
         };

@@ -62,9 +62,9 @@ impl Editor {
     /// The prompt at the end of the first line of a cell.
     async fn prompt(&self, cell: &str) -> FimPrompt {
         let column = {
-            let mut state = self.session.state.lock();
             // An offer that is on screen would be the answer, without a prompt.
-            self.session.supersede(&mut state);
+            end_offer(&self.session);
+            let state = self.session.state.lock();
             state.documents[&uri(cell)].text.line(0).len_utf16_cu() as u32
         };
         let position = Position { line: 0, column };
