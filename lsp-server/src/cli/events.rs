@@ -111,13 +111,18 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Visits what was recorded, in order. It comes from the daemon if one runs.
 async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
-    if let Some(connection) = client::connect_settled(home, Command::Events).await? {
-        return each_line(connection.read, visit).await.map(drop);
-    }
-    if !home.event_log().exists() {
-        return Ok(());
-    }
-    let log = Arc::new(SledLog::open(&home.event_log())?);
+    let log = loop {
+        if let Some(connection) = client::connect_settled(home, Command::Events).await? {
+            return each_line(connection.read, visit).await.map(drop);
+        }
+        if !home.event_log().exists() {
+            return Ok(());
+        }
+        match SledLog::open(&home.event_log()).map_err(anyhow::Error::from) {
+            Err(error) if client::has_started_since(home, &error) => {}
+            log => break Arc::new(log?),
+        }
+    };
     let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
     let writing = async move { stream(log, 0, &mut write).await.map(drop) };
     let (written, visited) = tokio::join!(writing, each_line(BufReader::new(read), visit));

@@ -20,17 +20,20 @@ use tokio::io::AsyncReadExt;
 
 /// The status, from the daemon if one runs, and else from its files.
 pub async fn current(home: &Paths) -> Result<Status> {
-    match client::connect_settled(home, Command::Status).await? {
-        Some(mut connection) => {
-            let mut text = String::new();
-            connection.read.read_to_string(&mut text).await?;
-            let status = serde_json::from_str(&text);
-            let mut status: Status = status.context("the daemon's status cannot be read")?;
-            // The daemon goes on with the settings that it had, and the file may be wrong by now.
-            status.settings_problems = Configured::read(home).problems;
-            Ok(status)
-        }
-        None => from_files(home),
+    loop {
+        let Some(mut connection) = client::connect_settled(home, Command::Status).await? else {
+            match from_files(home) {
+                Err(error) if client::has_started_since(home, &error) => continue,
+                status => return status,
+            }
+        };
+        let mut text = String::new();
+        connection.read.read_to_string(&mut text).await?;
+        let status = serde_json::from_str(&text);
+        let mut status: Status = status.context("the daemon's status cannot be read")?;
+        // The daemon continues with the settings that it had, and the file may be wrong by now.
+        status.settings_problems = Configured::read(home).problems;
+        return Ok(status);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::paths::{Paths, cannot_open};
 use crate::platform::connection::{self, ReadHalf, WriteHalf};
 use crate::platform::{files, process::detach};
 use anyhow::{Context, Result, bail};
+use feedback::log::LogError;
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -122,6 +123,13 @@ pub async fn connect_settled(home: &Paths, command: Command) -> Result<Option<Co
         );
         sleep(POLL).await;
     }
+}
+
+/// Tells whether a daemon that started after [`connect_settled`] had found none holds the log,
+/// which made reading the files fail with this error. The caller then asks that daemon.
+pub fn has_started_since(home: &Paths, error: &anyhow::Error) -> bool {
+    let in_use = matches!(error.downcast_ref(), Some(LogError::InUse { .. }));
+    in_use && lock_is_held(home).unwrap_or(false)
 }
 
 /// Whether an error means that there is no daemon: the socket is missing, or a dead daemon left it,

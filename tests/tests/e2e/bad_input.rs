@@ -240,7 +240,8 @@ fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
             "base_sha256": base_sha256, "created_at_ms": 0, "labels": [0, 0], "offers": [],
             "forgotten": false, "verdict": null, "report": report("v1-1", version, &sha256)})
     };
-    let registry = json!({"format": 1, "checksum": "", "generation": 0, "base": null, "active": 2,
+    let registry = json!({"format": 1, "checksum": "", "generation": 0, "base": base_sha256,
+        "active": 2,
         "head": null, "trial": null, "resting": {}, "adapters": [entry(1), entry(2)]});
     // The checksum is that of the text without it.
     let text = registry.to_string();

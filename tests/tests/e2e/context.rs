@@ -86,6 +86,8 @@ fn a_file_that_is_imported_is_quoted_though_nobody_opened_it() {
     let project = tempfile::tempdir().unwrap();
     let root = project.path().canonicalize().unwrap();
     let (ledger, close) = (root.join("ledger.rs"), root.join("close.rs"));
+    // What is imported is read within an open folder or a repository, and this editor opens none.
+    std::fs::create_dir(root.join(".git")).unwrap();
     std::fs::write(&ledger, MODEL).unwrap();
     let home = home(1_000);
     let editor = home.editor();

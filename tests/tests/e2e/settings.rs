@@ -35,7 +35,7 @@ fn a_changed_setting_reaches_the_running_daemon() {
     assert_eq!(home.output(&["config", "get", "lab.max_tokens"]), "lab.max_tokens = 3\n");
 
     home.output(&["config", "set", "lab.max_tokens"]);
-    let all = json(&home.output(&["config", "get", "--json"]));
+    let all = json(&home.output(&["config", "get", "--all", "--json"]));
     assert_eq!(all["lab"]["max_tokens"], 32, "the setting has its default again");
     assert_eq!(all["lab"]["budget_ms"], 120_000, "other settings stay");
 }

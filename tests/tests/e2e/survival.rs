@@ -66,7 +66,7 @@ fn what_was_typed_instead_of_an_offer_is_recorded_as_tokens_of_the_line() {
     assert!((2..12).contains(&typed[0].1.len()), "{typed:?}");
     // Without the code, the event has the number of tokens only.
     let bare = home.output(&["events", "--json"]);
-    let line = bare.lines().find(|line| line.contains("typed_instead")).expect("the event");
+    let line = bare.lines().find(|line| line.contains("\"replacement\"")).expect("the event");
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
     assert_eq!(value["tokens"], typed[0].1.len());
 }

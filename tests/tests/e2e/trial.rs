@@ -37,7 +37,7 @@ fn an_update_answers_a_part_of_the_requests_until_it_has_proved_itself() {
     }
     assert_eq!(versions, BTreeSet::from([0, 1]), "both arms answered");
     eventually("both arms have scored what the user wrote", || {
-        home.status()["evidence"]["trial"]["texts"].as_u64() >= Some(5)
+        home.status()["evidence"]["trial"]["references"].as_u64() >= Some(5)
     });
 
     scores_are_what_decoding_recorded(&home);
