@@ -4,7 +4,7 @@
 //! llama.cpp rounds activations to 8 bits in its products with quantised matrices. The learner
 //! rounds over the prompt only, because the gradient of the tokens that it learns from must be
 //! exact. So the log-probabilities differ a little. The bounds are twice the measured
-//! differences (docs/book/src/learning.md) and far inside PPO's clip range. The
+//! differences (docs/lab/learning-results.md) and far inside PPO's clip range. The
 //! distribution is printed.
 
 use feedback::job::UpdateReport;
