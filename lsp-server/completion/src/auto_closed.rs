@@ -3,15 +3,15 @@
 /// The most marks that an editor has closed behind a cursor. A longer rest was written by the user.
 pub const MARKS_LIMIT: usize = 8;
 
-/// Whether a text does nothing but close brackets.
+/// Returns true if a text does nothing but close brackets.
 pub fn only_closes(text: &str) -> bool {
     let closes = |c: char| matches!(c, ')' | ']' | '}');
     text.contains(closes)
         && text.chars().all(|c| closes(c) || c.is_whitespace() || matches!(c, ';' | ','))
 }
 
-/// Whether a cursor stands between an opening brace and the closing one that an editor has put
-/// right behind it. What is filled in there stands on lines of its own.
+/// Returns true if a cursor stands between an opening brace and the closing one that an editor has
+/// put right behind it. What is filled in there stands on lines of its own.
 pub fn is_between_braces(line_before: &str, rest_of_line: &str) -> bool {
     let rest = rest_of_line.trim();
     line_before.trim_end().ends_with('{')

@@ -26,8 +26,8 @@ const REJECT_MS: u64 = 100;
 /// Weight of the old estimate of an answer's duration in the new one.
 const ANSWER_MEMORY: f32 = 0.8;
 
-/// Where the cursor stands. Within a word keys follow each other fast; behind a word the hand rests
-/// more often.
+/// The place of the cursor. Within a word keys follow each other fast; behind a word the hand
+/// rests more often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CursorKind {
     InWord,
@@ -53,7 +53,7 @@ pub struct Debounce {
     /// The gaps of each kind in ms, the latest last.
     in_word: VecDeque<u64>,
     elsewhere: VecDeque<u64>,
-    /// How long the engine takes for an answer, in ms.
+    /// The time that the engine takes for an answer, in ms.
     answer_ms: Option<f32>,
 }
 
@@ -83,8 +83,8 @@ impl Debounce {
         }
     }
 
-    /// How long a request waits before the engine computes it. `rejects` is the number of offers
-    /// that were rejected on this line.
+    /// Returns how long a request waits before the engine computes it. `rejects` is the number of
+    /// offers that were rejected on this line.
     pub fn wait(&mut self, kind: CursorKind, rejects: u32) -> Duration {
         self.last_kind = Some(kind);
         let gaps = match kind {

@@ -4,7 +4,7 @@
 use ropey::{Rope, RopeSlice};
 use std::path::PathBuf;
 
-/// How the client counts columns (LSP `positionEncoding`).
+/// The unit in which the client counts columns (LSP `positionEncoding`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
@@ -27,8 +27,8 @@ pub struct Document {
     pub text: Rope,
 }
 
-/// What the rules decide by whether a document may be quoted. Its language counts next to its name,
-/// because a document of credentials may have any name.
+/// The things by which the rules decide whether a document may be quoted. Its language counts next
+/// to its name, because a document of credentials may have any name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source {
     /// The path or URI.
@@ -129,7 +129,7 @@ impl Document {
 
     /// The change just applied, expressed as a change at `cursor` (an offset before the change) if
     /// that has the same effect. Editors find a change by comparing two texts. Where the new text
-    /// equals the text beside it, several places fit and they may report another one.
+    /// equals the text next to it, several places fit and they may report another one.
     pub fn seen_at(&self, edit: Edit, cursor: usize) -> Edit {
         let length = edit.inserted.chars().count();
         let (from, to) = (cursor.min(edit.start), cursor.max(edit.start));
@@ -177,7 +177,7 @@ mod tests {
         Position { line, column }
     }
 
-    /// Applies a change of the client and answers the text and the edit that is recorded for this
+    /// Applies a change of the client and returns the text and the edit that is recorded for this
     /// cursor.
     fn read(text: &str, change: (u32, u32, &str), cursor: usize) -> (String, Edit) {
         let mut document = document(text);

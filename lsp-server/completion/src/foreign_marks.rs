@@ -1,4 +1,4 @@
-//! Marks that are no part of a program, although models go on with them: those of a merge conflict,
+//! Marks that are no part of a program, although models write them: those of a merge conflict,
 //! and the fences that Markdown puts around code.
 
 use ropey::Rope;
@@ -88,7 +88,7 @@ pub fn without_marks<'a>(
 mod tests {
     use super::*;
 
-    /// What is shown of a text where `|` stands in a document.
+    /// Returns what is shown of a text where `|` stands in a document.
     fn at<'a>(marked: &str, shown: &'a str) -> &'a str {
         let cursor = marked.chars().position(|c| c == '|').unwrap();
         let text = Rope::from_str(&marked.replacen('|', "", 1));

@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(shown("\"a\"", "", "\""), "\"a\"");
     }
 
-    /// Where the user typed `pop(` and the editor added `)`, the rest of `pop();` must not make
+    /// If the user typed `pop(` and the editor added `)`, the rest of `pop();` must not make
     /// `pop();)`.
     #[test]
     fn a_bracket_that_is_closed_already_is_not_closed_again() {

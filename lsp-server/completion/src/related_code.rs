@@ -110,7 +110,7 @@ impl RelatedCode {
         self.documents.get(path).is_some_and(|known| known.held_secret)
     }
 
-    /// Adds a file that one of the documents imports, although the user was not in it. Answers
+    /// Adds a file that one of the documents imports, although the user was not in it. Returns
     /// whether it is a new one.
     pub fn add(&mut self, document: &Document, may_show: &dyn Fn(&str) -> bool) -> bool {
         let is_new = !self.documents.contains_key(&document.path);

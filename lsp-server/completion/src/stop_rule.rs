@@ -41,7 +41,7 @@ pub struct MultilineSetting {
     pub max_lines: usize,
 }
 
-/// Where the answer to one request ends.
+/// The rule by which the answer to one request ends.
 #[derive(Debug, Clone)]
 pub struct StopRule {
     /// The most lines that are shown.

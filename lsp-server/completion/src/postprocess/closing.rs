@@ -74,7 +74,7 @@ impl Quotes {
         self.quote
     }
 
-    /// What the string has so far that is open at the end of this line.
+    /// Returns what the string has so far that is open at the end of this line.
     fn within<'a>(&self, line: &'a str) -> &'a str {
         if self.quote.is_some() { &line[self.start..] } else { "" }
     }

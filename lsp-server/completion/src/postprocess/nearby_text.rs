@@ -22,18 +22,18 @@ pub struct NearbyText {
     pub above: String,
     /// The next line that is not blank. It is empty if there is none close by.
     pub below: String,
-    /// Whether an offer must leave the marks behind the cursor in place. Otherwise it may replace
+    /// True if an offer must leave the marks behind the cursor in place. Otherwise it may replace
     /// them, if it brings them itself.
     pub keeps_marks: bool,
-    /// Whether the lines around the cursor end with `\r\n`.
+    /// True if the lines around the cursor end with `\r\n`.
     pub has_crlf: bool,
-    /// Whether a line close by is indented by one blank more than the cursor's line, in which
+    /// True if a line close by is indented by one blank more than the cursor's line, in which
     /// nothing but blanks stands before the cursor.
     pub is_indented_by_one_more: bool,
     pub marks: MarksNearby,
 }
 
-/// Whether a line close to this one begins with `indentation`, one blank, and then text.
+/// Returns true if a line close to this one begins with `indentation`, one blank, and then text.
 fn has_line_indented_by_one_more(text: &Rope, number: usize, indentation: &str) -> bool {
     let near = number.saturating_sub(INDENTED_LINES)..=number + INDENTED_LINES;
     near.filter(|line| *line != number).filter_map(|line| text.get_line(line)).any(|line| {

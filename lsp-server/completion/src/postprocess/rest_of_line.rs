@@ -1,5 +1,5 @@
-//! What stands behind the cursor on its line and is more than closing marks. A model that does not
-//! see that the line goes on says the rest again in other words: `append(3)` before `append(2)`.
+//! The text behind the cursor on its line that is more than closing marks. A model that does not
+//! see that the line continues says the rest again in other words: `append(3)` before `append(2)`.
 
 use super::closing::Quotes;
 
@@ -55,18 +55,18 @@ fn first_name(rest: &str) -> Option<(&str, &str)> {
         .then_some((marks, name))
 }
 
-/// Whether a name that begins at `at` is no part of a longer one.
+/// Returns true if a name that begins at `at` is no part of a longer one.
 fn is_whole_word(text: &str, at: usize, length: usize) -> bool {
     !text[..at].ends_with(is_word) && !text[at + length..].starts_with(is_word)
 }
 
-/// Whether a text ends with these marks; blanks do not count.
+/// Returns true if a text ends with these marks; blanks do not count.
 fn ends_with_marks(text: &str, marks: &str) -> bool {
     let mut left = text.chars().rev().filter(|c| !c.is_whitespace());
     marks.chars().rev().filter(|c| !c.is_whitespace()).all(|mark| left.next() == Some(mark))
 }
 
-/// Whether a text leaves a bracket or a string open that it has opened itself.
+/// Returns true if a text leaves a bracket or a string open that it has opened itself.
 fn opens_only(text: &str, line_before: &str) -> bool {
     let mut quotes = Quotes::open_at_end_of(line_before);
     let began_in = quotes.current();

@@ -28,7 +28,7 @@ pub(super) struct CursorLines {
     after: String,
     /// The lines of `after` that hold text.
     pub(super) below: Vec<String>,
-    /// Whether a line ends with a lone `\r`.
+    /// True if a line ends with a lone `\r`.
     pub(super) has_other_breaks: bool,
 }
 
@@ -142,7 +142,7 @@ impl CursorLines {
     pub(super) fn block_kind(&self, opens: bool) -> BlockKind {
         let (head, here) = (columns(self.head()), columns(&self.line));
         let next = self.below.first();
-        // Tells whether the block of lines deeper than `outer` is closed below, or goes on there.
+        // Tells whether the block of lines deeper than `outer` is closed below, or continues there.
         let is_closed = |outer: usize| {
             next.is_some_and(|next| match columns(next) {
                 deep if deep > outer => true,

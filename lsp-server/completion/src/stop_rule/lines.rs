@@ -1,4 +1,4 @@
-//! What a single line tells about its block: its indentation, and whether it continues a statement
+//! The signs of a block in a single line: its indentation, and whether it continues a statement
 //! or leads to one.
 
 /// Columns that a tab counts for where tabs and blanks are compared.

@@ -231,7 +231,7 @@ fn an_answer_that_leaves_the_blank_line_is_empty() {
     assert_eq!(within("rust", "fn a() {\n    |\n}\n", "\n    b();\n"), "");
 }
 
-/// Feeds an answer to the stop rule piece by piece, as tokens come. Answers the index of the piece
+/// Feeds an answer to the stop rule piece by piece, as tokens come. Returns the index of the piece
 /// that ends it.
 fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
     stopped_in("rust", place, pieces)
