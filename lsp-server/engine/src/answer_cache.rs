@@ -43,7 +43,7 @@ impl Key {
         Key::new(SCORE, prompt, adapter_from, &request.healing, &request.tokens)
     }
 
-    /// What is asked, then each part behind its length, so that no part runs into another.
+    /// The request, then each part behind its length, so that no part runs into another.
     fn new(asked: u32, prompt: &[u32], adapter_from: usize, healing: &str, rest: &[u32]) -> Key {
         let mut words = vec![asked, adapter_from as u32, prompt.len() as u32];
         words.extend(prompt);

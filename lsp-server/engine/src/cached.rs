@@ -21,14 +21,14 @@ pub enum KvSlot {
     Scoring,
 }
 
-/// What [`CachedEngine`] needs of the engine inside, beside [`Engine`]. A prompt's keys and
-/// values (KV) are in a form that only the engine knows, so it gives and takes them as bytes.
+/// The part of the engine inside that [`CachedEngine`] needs next to [`Engine`]. A prompt's keys
+/// and values (KV) are in a form that only the engine knows, so it gives and takes them as bytes.
 /// They are always those that the base computes, without an adapter.
 pub trait KvAccess: Engine {
     /// Token ids of a prompt, and the index from which on the adapter acts.
     fn prompt_tokens(&self, prompt: &FimPrompt) -> (Vec<u32>, usize);
 
-    /// How many of these tokens the slot does not hold and would have to compute.
+    /// Returns how many of these tokens the slot does not hold and would have to compute.
     fn missing_tokens(&mut self, slot: KvSlot, prompt: &[u32]) -> usize;
 
     /// Makes the slot hold the KV of these tokens, computes what is missing, and returns it.

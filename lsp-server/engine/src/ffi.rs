@@ -150,9 +150,9 @@ pub struct Context {
     vocabulary: usize,
     adapters: BTreeMap<AdapterVersion, NonNull<sys::llama_adapter_lora>>,
     active: AdapterVersion,
-    /// What the abort callback reads: null, or the flag of the decode under way.
+    /// The pointer that the abort callback reads: null, or the flag of the decode under way.
     abort: Box<AtomicPtr<AtomicBool>>,
-    /// What the evaluation callback writes to.
+    /// The reader that the evaluation callback writes to.
     experts: Option<Box<Mutex<ExpertReader>>>,
     /// The model is dropped last, because the context points into it.
     model: Arc<LlamaModel>,
@@ -258,7 +258,7 @@ impl Context {
                 }
                 self.abort.store(std::ptr::from_ref(abort).cast_mut(), Ordering::Release);
                 let code = sys::llama_decode(self.context.as_ptr(), self.batch);
-                // A GPU goes on computing behind `llama_decode`. Without waiting, a whole prompt
+                // A GPU continues to compute behind `llama_decode`. Without waiting, a whole prompt
                 // would be in its queue before anybody could look at the time or at `abort`.
                 sys::llama_synchronize(self.context.as_ptr());
                 self.abort.store(null_mut(), Ordering::Release);
@@ -290,7 +290,7 @@ impl Context {
     /// they were not kept.
     pub fn logits_at(&self, back: usize) -> Option<&[f32]> {
         // SAFETY: a negative index counts the kept rows from the end, and one
-        // that is not there answers null; llama.cpp keeps `vocabulary` floats in
+        // that is not there gives null; llama.cpp keeps `vocabulary` floats in
         // a row until the next decode, which needs `&mut self`.
         unsafe {
             let logits = sys::llama_get_logits_ith(self.context.as_ptr(), -(back as i32));
@@ -335,7 +335,7 @@ impl Context {
         }
     }
 
-    /// Gives a sequence the keys and values that [`Context::state`] read from another. Answers
+    /// Gives a sequence the keys and values that [`Context::state`] read from another. Returns
     /// `false` and leaves the sequence empty if they do not fit.
     pub fn restore(&mut self, sequence: usize, state: &[u8]) -> bool {
         self.forget(sequence, 0);
@@ -357,7 +357,7 @@ impl Context {
 
     /// The number of positions that a sequence holds.
     pub fn length(&self, sequence: usize) -> usize {
-        // SAFETY: as above; an empty sequence answers -1.
+        // SAFETY: as above; an empty sequence gives -1.
         let last = unsafe {
             let memory = sys::llama_get_memory(self.context.as_ptr());
             sys::llama_memory_seq_pos_max(memory, sequence as i32)
@@ -365,7 +365,7 @@ impl Context {
         usize::try_from(last + 1).unwrap_or(0)
     }
 
-    /// Activates the adapter for what is decoded from now on. Answers `false` if it is not loaded.
+    /// Activates the adapter for what is decoded from now on. Returns `false` if it is not loaded.
     pub fn activate(&mut self, version: AdapterVersion) -> bool {
         if version == self.active {
             return true;
@@ -396,7 +396,7 @@ impl Context {
     pub fn load_adapter(&mut self, version: AdapterVersion, path: &Path) -> Result<(), String> {
         let text = path.to_str().ok_or("the adapter's path is not UTF-8")?;
         let text = CString::new(text).map_err(|error| error.to_string())?;
-        // SAFETY: the model is alive; a failed load answers null.
+        // SAFETY: the model is alive; a failed load gives null.
         let adapter = unsafe { sys::llama_adapter_lora_init(raw(&self.model), text.as_ptr()) };
         let adapter = NonNull::new(adapter)
             .ok_or_else(|| format!("{}: llama.cpp cannot load this adapter", path.display()))?;

@@ -1,6 +1,6 @@
-//! How many layers of a model are computed on the GPU: as many as its free memory holds with their
-//! share of the KV cache, or as many as the user has set. If the GPU does not take them after all,
-//! the CPU computes everything.
+//! The number of layers of a model that are computed on the GPU: as many as its free memory holds
+//! with their share of the KV cache, or as many as the user has set. If the GPU does not take them
+//! after all, the CPU computes everything.
 
 use models::gguf::Gguf;
 use std::fmt;
@@ -20,7 +20,7 @@ const CPU_MICRO_BATCH_TOKENS: usize = 64;
 /// of several hundred tokens to compute meanwhile.
 const GPU_MICRO_BATCH_TOKENS: usize = 512;
 
-/// The free memory, in bytes, that a GPU needs beside the model for the buffers of
+/// The free memory, in bytes, that a GPU needs next to the model for the buffers of
 /// [`GPU_MICRO_BATCH_TOKENS`]: each token has a row of logits there, of 4 bytes for each of some
 /// 150,000 vocabulary entries, and the activations of a layer.
 const GPU_BATCH_BYTES: u64 = 1 << 30;
@@ -36,7 +36,7 @@ pub struct Gpu {
     pub free: u64,
 }
 
-/// Where a model is computed.
+/// The device that a model is computed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GpuLayers {
     /// The number that llama.cpp gets: the layers, and one more for the output behind them.
@@ -45,7 +45,7 @@ pub struct GpuLayers {
     all_layers: u32,
     /// Tokens to compute at once.
     pub micro_batch: usize,
-    /// Whether the GPU was tried and has failed.
+    /// True if the GPU was tried and has failed.
     has_failed: bool,
 }
 
@@ -86,7 +86,8 @@ impl GpuLayers {
     }
 
     /// Loads a model here. If the GPU fails, because another process was faster or its driver is
-    /// broken, the CPU takes its place: completions go on, and slower. Answers where it was loaded.
+    /// broken, the CPU takes its place: completions continue, and slower. Returns where it was
+    /// loaded.
     ///
     /// # Errors
     /// The CPU cannot load it either.
@@ -104,7 +105,7 @@ impl GpuLayers {
         }
     }
 
-    /// Where the model is computed after the GPU has failed: on the CPU alone.
+    /// Returns where the model is computed after the GPU has failed: on the CPU alone.
     fn without_gpu(self) -> GpuLayers {
         let micro_batch = CPU_MICRO_BATCH_TOKENS;
         GpuLayers { gpu_layers: 0, micro_batch, has_failed: true, ..self }

@@ -51,7 +51,7 @@ pub struct Request {
     pub budget: Duration,
     /// Decoding ends where the whole current line has become less likely than this, in [0, 1].
     pub min_probability: f32,
-    /// The most answers that are wanted beside the first. They take extra time.
+    /// The most answers that are wanted next to the first. They take extra time.
     pub alternatives: usize,
     /// The time that the prompt's other code may take. If computing it takes longer, the answer is
     /// made without it, and the whole prompt is computed in advance for later requests.
@@ -67,7 +67,7 @@ pub struct Generated {
     pub prompt_reused: u32,
     pub prompt_evaluated: u32,
     pub prompt_time: Duration,
-    /// Whether the prompt's other code was left out, because it would have taken too long.
+    /// True if the prompt's other code was left out, because it would have taken too long.
     pub without_context: bool,
     /// The first answer is the same as without alternatives. The others follow, each with another
     /// text.
@@ -131,13 +131,13 @@ pub enum ScorePrompt {
     },
 }
 
-/// How likely a text is under one adapter.
+/// The likelihood of a text under one adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     /// ln π in nats at temperature 1, summed over the tokens. The last token counts with all tokens
     /// that end its line.
     pub logprob: f32,
-    /// Whether each token is the likeliest at its place, and the likeliest last token ends the
+    /// True if each token is the likeliest at its place, and the likeliest last token ends the
     /// line. Greedy decoding then gives this text.
     pub is_greedy: bool,
 }
@@ -164,9 +164,9 @@ pub enum EngineError {
 pub struct EngineInfo {
     /// The device that multiplies the matrices, for the user to read.
     pub backend: String,
-    /// Whether prompts can hold excerpts of several files.
+    /// True if prompts can hold excerpts of several files.
     pub reads_files: bool,
-    /// How fast prompts are computed.
+    /// The speed at which prompts are computed.
     pub speed: PromptSpeed,
 }
 
@@ -191,7 +191,7 @@ pub trait Engine {
     ) -> Result<Vec<Score>, EngineError>;
 
     /// Makes an adapter available to the requests that follow. The adapters of `keep` stay loaded
-    /// beside it, every other one may be dropped.
+    /// next to it, every other one may be dropped.
     fn load_adapter(
         &mut self,
         version: AdapterVersion,
@@ -208,7 +208,7 @@ pub trait Engine {
     /// Gives the model's memory back, if the engine can. The next call takes it again.
     fn unload(&mut self) {}
 
-    /// Whether other processes need the memory that the model takes on a GPU.
+    /// Returns true if other processes need the memory that the model takes on a GPU.
     fn is_in_the_way(&self) -> bool {
         false
     }

@@ -56,8 +56,8 @@ pub fn check(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether all that the loader maps is in the file. Its content is not read. A file in another
-/// format than ELF is passed: the loader refuses it, or has its own rules for it.
+/// Returns true if all that the loader maps is in the file. Its content is not read. A file in
+/// another format than ELF is passed: the loader refuses it, or has its own rules for it.
 fn is_whole(path: &Path) -> bool {
     let Ok(mut file) = File::open(path) else { return false };
     let mut magic = [0; ELFMAGIC.len()];

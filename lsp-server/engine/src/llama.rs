@@ -42,7 +42,8 @@ use std::time::Instant;
 /// The fewest prompt tokens that are decoded between two looks at the time budget.
 const PROMPT_CHUNK_MIN: usize = 256;
 
-/// How many tokens of a prompt may be missing before it is computed beside the one in use.
+/// The number of tokens of a prompt that may be missing before it is computed next to the one in
+/// use.
 const LAG_TOKENS: usize = 32;
 
 /// Longest text that is scored, in tokens: each keeps a row of logits.
@@ -72,7 +73,7 @@ pub struct LlamaConfig {
     pub template: &'static FimTemplate,
     /// Threads on a machine that does nothing else.
     pub threads: usize,
-    /// Whether fewer are used where other processes hold cores.
+    /// True if fewer are used where other processes hold cores.
     pub adapts_threads: bool,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
@@ -80,22 +81,22 @@ pub struct LlamaConfig {
     pub prompt_tokens: usize,
     /// Tokens that are computed at once. `None`: as the device needs.
     pub micro_batch: Option<usize>,
-    /// Whether the choices of a mixture of experts are recorded, as the learner needs them.
+    /// True if the choices of a mixture of experts are recorded, as the learner needs them.
     pub records_experts: bool,
     /// The model while it is loaded. Tokenizers outlive the engine and find the model here.
     pub loaded: LoadedModel,
-    /// How fast prompts are computed. It outlives the engine too.
+    /// The speed at which prompts are computed. It outlives the engine too.
     pub speed: PromptSpeed,
 }
 
 impl LlamaConfig {
-    /// Whether layers of the model are put on a GPU.
+    /// Returns true if layers of the model are put on a GPU.
     pub fn may_use_gpu(&self) -> bool {
         self.gpu_layers != Some(0) && free_gpu().is_ok_and(|gpu| gpu.is_some())
     }
 }
 
-/// Where a model would be computed, for the user to read. Nothing of it is loaded.
+/// Returns where a model would be computed, for the user to read. Nothing of it is loaded.
 ///
 /// # Errors
 /// The file is no model, or the engine cannot start.
@@ -108,7 +109,7 @@ pub fn placement(
     Ok(GpuLayers::choose(&gguf, free_gpu()?, gpu_layers, cells(prompt_tokens)).to_string())
 }
 
-/// How the choices of a model's experts are laid out; `None` if it has none.
+/// Returns how the choices of a model's experts are laid out; `None` if it has none.
 ///
 /// # Errors
 /// The numbers of experts are impossible, and llama.cpp would end the process on them.
@@ -148,10 +149,10 @@ pub struct LlamaEngine {
     vocab: Vocab,
     fim: FimTokens,
     pieces: Pieces,
-    /// What each sequence's KV holds, and when it was last used.
+    /// The contents of each sequence's KV, and when it was last used.
     sequences: Vec<Sequence>,
     memory: AnswerMemory,
-    /// How the choices of the model's experts are laid out, if it has any.
+    /// The layout of the choices of the model's experts, if it has any.
     experts: Option<ExpertLayout>,
     answer_experts: AnswerExperts,
     clock: u64,
@@ -218,7 +219,7 @@ impl LlamaEngine {
         })
     }
 
-    /// How often tokens went through the model so far.
+    /// Returns how often tokens went through the model so far.
     pub fn passes(&self) -> u64 {
         self.passes
     }

@@ -1,4 +1,4 @@
-//! What differs between operating systems.
+//! The differences between operating systems.
 
 /// Returns memory that was freed to the operating system. glibc keeps it otherwise.
 #[allow(unsafe_code)]

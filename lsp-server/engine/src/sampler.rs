@@ -6,7 +6,7 @@ use models::vocab::Vocab;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The number of likeliest tokens that are recorded beside the chosen one.
+/// The number of likeliest tokens that are recorded next to the chosen one.
 const RUNNERS_UP: usize = 2;
 
 /// Samples from the softmax over the tokens that healing allows, at the request's temperature.

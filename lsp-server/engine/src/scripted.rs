@@ -20,7 +20,7 @@ pub struct ScriptedEngine {
     pub answers: &'static [&'static str],
     /// The answers of an adapter, if they differ.
     pub learned: Option<&'static [&'static str]>,
-    /// How long a completion takes. The abort flag is checked every millisecond.
+    /// The time that a completion takes. The abort flag is checked every millisecond.
     pub takes: Duration,
 }
 

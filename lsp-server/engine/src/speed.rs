@@ -1,10 +1,10 @@
-//! How fast prompts are computed here, as far as was seen.
+//! The speed at which prompts are computed here, as far as was seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a token of a prompt takes before any was computed: about that of a model of half a billion
+/// The time of a token of a prompt before any was computed: about that of a model of half a billion
 /// weights on two cores.
 const FIRST_GUESS: Duration = Duration::from_millis(4);
 

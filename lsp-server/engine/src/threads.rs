@@ -1,4 +1,4 @@
-//! How many threads a request gets: one for every core that no other process uses.
+//! The number of threads of a request: one for every core that no other process uses.
 //!
 //! The engine's threads wait for each other after every matrix, spinning. Where another process
 //! holds a core, all threads wait for the one that has no core, and two threads then take several
@@ -19,7 +19,7 @@ const TICKS_PER_S: f64 = 100.0;
 pub struct Threads {
     /// The threads on a machine that does nothing else.
     most: usize,
-    /// Whether the number adapts; `false` if the user has set it.
+    /// True if the number adapts; false if the user has set it.
     adapts: bool,
     now: usize,
     seen: Option<(Instant, Ticks)>,

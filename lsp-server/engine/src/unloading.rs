@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Whether the model is in memory, for everybody else to read.
+/// The flag by which everybody else reads whether the model is in memory.
 #[derive(Debug, Clone, Default)]
 pub struct Residence(Arc<AtomicU8>);
 

@@ -67,12 +67,12 @@ impl Drop for PanicWatch {
     }
 }
 
-/// When the engine lets go of the model's memory.
+/// The rules by which the engine lets go of the model's memory.
 #[derive(Debug, Clone, Default)]
 pub struct UnloadRule {
     /// The time without a job after which the model is unloaded. `None` keeps it for good.
     pub after: Option<Duration>,
-    /// Whether the model is in memory. The engine that is built tells it.
+    /// Says whether the model is in memory. The engine that is built sets it.
     pub residence: Residence,
 }
 
@@ -134,7 +134,7 @@ impl EngineHandle {
         async move { panicked.wait_for(|panicked| *panicked).await.is_ok() }
     }
 
-    /// Whether the model is in memory.
+    /// Returns whether the model is in memory.
     pub fn resident(&self) -> Resident {
         self.residence.get()
     }
@@ -156,7 +156,7 @@ impl EngineHandle {
         answered.map_err(|_| EngineError::Gone)?
     }
 
-    /// Loads an adapter between two requests. Answers how long the engine was held.
+    /// Loads an adapter between two requests. Returns how long the engine was held.
     pub async fn load_adapter(
         &self,
         version: AdapterVersion,
@@ -264,7 +264,7 @@ fn serve(
             }
             Job::Warm(prompt) => {
                 if let Err(EngineError::Aborted) = engine.warm(&prompt, preempted) {
-                    // It goes on behind what is computed ahead, and gives way to anything else.
+                    // It continues behind what is computed ahead, and gives way to anything else.
                     idle.warm = Some(prompt);
                 }
             }

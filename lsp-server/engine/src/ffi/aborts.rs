@@ -1,6 +1,6 @@
-//! What the user reads when llama.cpp ends the process. It does so instead of returning an error
-//! where some numbers of a model's file cannot be, and the engine cannot prevent it. One line names
-//! the file then, as after every other error, in place of a core dump.
+//! The line that the user reads when llama.cpp ends the process. It does so instead of returning an
+//! error where some numbers of a model's file cannot be, and the engine cannot prevent it. One line
+//! names the file then, as after every other error, instead of a core dump.
 
 use super::leave;
 use llama_cpp_sys_2 as sys;

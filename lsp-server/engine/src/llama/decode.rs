@@ -28,7 +28,7 @@ const FORK_ATTEMPTS: usize = 2;
 /// for the first answer too.
 const ALTERNATIVES_SHARE: u32 = 4;
 
-/// What the answers to one request have in common.
+/// The part that the answers to one request have in common.
 pub struct Decoding<'a> {
     pub request: &'a Request,
     pub prompt: &'a [Cell],
@@ -48,7 +48,7 @@ struct Line {
     logprob: f32,
 }
 
-/// Where another answer may part from the first.
+/// A place where another answer may part from the first.
 struct Fork {
     /// Index of the token that would be another.
     at: usize,
@@ -60,7 +60,7 @@ struct Fork {
 /// An answer in the making.
 struct PartialAnswer<'a> {
     request: &'a Request,
-    /// What healing has yet to reproduce.
+    /// The text that healing has yet to reproduce.
     need: &'a [u8],
     /// The prompt, and what was said.
     path: Vec<Cell>,
@@ -167,7 +167,7 @@ impl<'a> PartialAnswer<'a> {
 }
 
 impl LlamaEngine {
-    /// Whether what follows the prompt is known from an earlier answer.
+    /// Returns true if what follows the prompt is known from an earlier answer.
     pub fn repeats(&self, request: &Request, prompt: &[Cell]) -> bool {
         let healing = request.prompt.healing.as_str();
         let place =

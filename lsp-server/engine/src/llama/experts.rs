@@ -1,8 +1,8 @@
 //! The experts that the tokens of a KV cache went through, for the record of an answer.
 //!
-//! They are read while a token's keys and values are computed and kept beside these, so that a
+//! They are read while a token's keys and values are computed and kept with these, so that a
 //! prompt whose beginning is reused has them for all of its tokens. An answer that is told again
-//! computes nothing, and its cells may be gone: its experts are kept beside it.
+//! computes nothing, and its cells may be gone: its experts are kept with it.
 
 use super::{Cell, LlamaEngine, common_prefix};
 use feedback::experts::ChosenExperts;
@@ -79,7 +79,7 @@ impl LlamaEngine {
         ChosenExperts::new(layout, choices)
     }
 
-    /// Keeps the experts of an answer beside it, if the sequence has them all.
+    /// Keeps the experts of an answer with it, if the sequence has them all.
     pub(super) fn remember_experts(&mut self, sequence: usize, path: &[Cell], from: usize) {
         let Some((_, fed)) = path.split_last().filter(|_| self.experts.is_some()) else { return };
         if self.sequences[sequence].cells.starts_with(fed) && from < fed.len() {

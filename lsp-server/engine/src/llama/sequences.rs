@@ -1,4 +1,4 @@
-//! The sequences of the KV cache: which one a prompt goes on from, and how a prompt's keys and
+//! The sequences of the KV cache: which one a prompt continues from, and how a prompt's keys and
 //! values leave and come back.
 
 use super::layout::{FileName, Layout};

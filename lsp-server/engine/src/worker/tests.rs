@@ -56,7 +56,8 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     assert_eq!(loads.load(Ordering::SeqCst), 2);
 }
 
-/// What is unloaded on request must not come back by a prompt that was to be computed in advance.
+/// A model that is unloaded on request must not come back by a prompt that was to be computed in
+/// advance.
 #[test]
 fn what_is_unloaded_on_request_stays_so_until_the_next_request() {
     let unload = UnloadRule::default();
@@ -243,7 +244,7 @@ fn what_is_computed_ahead_ends_when_a_request_comes() {
     assert_eq!(*asked.lock().unwrap(), ["first", ENDLESS, "now"]);
 }
 
-/// What is computed ahead changes what the engine holds of the last prompt.
+/// Computing ahead changes what the engine holds of the last prompt.
 #[test]
 fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request() {
     let done = Arc::<std::sync::Mutex<Vec<&str>>>::default();

@@ -1,4 +1,4 @@
-//! What the engine has computed of a prompt can be taken out of it for the learner.
+//! The keys and values of a prompt can be taken out of the engine for the learner.
 
 use crate::{generate, load, prompt, request};
 use engine::Engine;

@@ -25,11 +25,11 @@ pub struct Place<'a> {
     pub prompt: usize,
     /// The text that the answer has to reproduce.
     pub healing: &'a str,
-    /// Whether all of that text is reproduced, so that the next token is chosen freely.
+    /// True if all of that text is reproduced, so that the next token is chosen freely.
     pub is_free: bool,
 }
 
-/// What the model says greedily after a prompt, the text that healing reproduces included.
+/// The greedy answer of the model after a prompt, the text that healing reproduces included.
 struct Known {
     /// The prompt, and what was said.
     path: Vec<Cell>,
@@ -38,7 +38,7 @@ struct Known {
     healing: String,
     /// The index in `path` of the first token that was chosen freely, once there is one.
     free_from: Option<usize>,
-    /// What was said.
+    /// The tokens of the answer.
     tokens: Vec<Chosen>,
 }
 
@@ -88,8 +88,8 @@ impl Known {
         (self.tells(place) && self.path.starts_with(place.path)).then_some(*token)
     }
 
-    /// Whether this is an answer to the same request, or its text is chosen freely at a place that
-    /// has nothing to reproduce either.
+    /// Returns true if this is an answer to the same request, or its text is chosen freely at a
+    /// place that has nothing to reproduce either.
     fn tells(&self, place: Place) -> bool {
         let is_same = place.prompt == self.prompt && place.healing == self.healing;
         let is_free = self.free_from.is_some_and(|from| from <= place.path.len());

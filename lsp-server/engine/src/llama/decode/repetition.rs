@@ -34,7 +34,7 @@ pub(super) fn repeats_from<T>(
 mod tests {
     use super::*;
 
-    /// What is left of a text in which every character is a token.
+    /// Returns what is left of a text in which every character is a token.
     fn left(text: &str) -> &str {
         let tokens: Vec<char> = text.chars().collect();
         let (letter, blank) = (|c: &char| c.is_alphabetic(), |c: &char| c.is_whitespace());
