@@ -4,7 +4,7 @@
 //!   random_model --like qwen2.5-coder-0.5b.gguf --shape 7b --out random-7b.gguf
 //!   random_model --like qwen2.5-coder-0.5b.gguf --out metadata.gguf    the tokenizer alone
 //!
-//! The second form makes a file of a few megabytes that `--like` accepts in the place of the model.
+//! The second form makes a file of a few megabytes that `--like` accepts instead of the model.
 
 use anyhow::{Context, Result};
 use clap::Parser;
@@ -23,7 +23,7 @@ struct Arguments {
     /// Layers, if the shape's own are too many for this machine
     #[arg(long)]
     layers: Option<usize>,
-    /// Break a line after some ten words, where words would go on without end
+    /// Break a line after some ten words, where words would continue without end
     #[arg(long)]
     lines: bool,
     #[arg(long, default_value_t = 1)]

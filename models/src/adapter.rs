@@ -26,7 +26,7 @@ pub struct LoraAdapter {
     /// SHA-256 of the base GGUF, lower-case hex.
     pub base_sha256: String,
     pub rank: usize,
-    /// How many of the ranks, from the first on, are the part that a team shares
+    /// The number of ranks, from the first on, that are the part that a team shares
     /// ([`crate::team`]). An update of the adapter leaves them as they are.
     pub shared_rank: usize,
     /// The update is scaled by `alpha / rank`.

@@ -1,4 +1,4 @@
-//! The architectures that Hone serves, by their names in GGUF, and what is known of each beside
+//! The architectures that Hone serves, by their names in GGUF, and what is known of each next to
 //! the file. llama.cpp serves more; those here were tried with the prompts that Hone makes.
 
 /// A linear map that an adapter acts on: its name in GGUF, and in transformers.

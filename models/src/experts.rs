@@ -8,7 +8,7 @@ use crate::gguf::Gguf;
 /// The most experts of a layer that llama.cpp has room for (`LLAMA_MAX_EXPERTS`).
 pub const EXPERTS_MAX: usize = 1024;
 
-/// How many experts every layer has, and how many of them each token uses.
+/// The number of experts of every layer, and how many of them each token uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Experts {
     pub count: usize,

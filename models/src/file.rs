@@ -171,7 +171,7 @@ pub fn remove_any(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What came of removing something. What is not there need not be removed.
+/// Passes on the result of a removal. What is not there need not be removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -42,7 +42,7 @@ pub struct FileTexts {
     pub file: &'static str,
 }
 
-/// Which of the two texts comes first.
+/// The order of the two texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FimOrder {
     /// Prefix, suffix, middle (PSM).

@@ -1,4 +1,4 @@
-//! What a model is: manifests, fill-in-the-middle templates, GGUF metadata and
+//! The description of models: manifests, fill-in-the-middle templates, GGUF metadata and
 //! vocabularies, adapter files, and the folder that model files are kept in.
 //!
 //! Nothing here runs a model or fetches one: lsp-server serves models, the learner

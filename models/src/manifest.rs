@@ -1,9 +1,9 @@
 //! Manifests: which model files there are, what they are, and where they come from.
 //!
 //! Those that ship are `models/manifests/*.toml`. A user adds others as `*.toml` files
-//! beside the models. A model file is pinned by size and SHA-256, so it does not matter which
+//! next to the models. A model file is pinned by size and SHA-256, so it does not matter which
 //! source it came from. Where these were not known when the manifest was written, the first pull
-//! asks the hub for them and writes them beside the models.
+//! asks the hub for them and writes them next to the models.
 
 use crate::architecture;
 use crate::file;
@@ -63,7 +63,7 @@ pub struct Manifest {
     /// Lower-case hex. It is empty if the file is not pinned.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
-    /// What a user should know before choosing the model.
+    /// The things that a user should know before choosing the model.
     pub notice: Option<String>,
     /// This model is used if none is named.
     #[serde(default)]
@@ -208,7 +208,7 @@ impl Manifest {
         Manifest { bytes, sha256, default: false, ..self.clone() }
     }
 
-    /// Writes it beside the models, where the next [`Catalogue::load`] finds it.
+    /// Writes it next to the models, where the next [`Catalogue::load`] finds it.
     ///
     /// # Errors
     /// The folder cannot be written.

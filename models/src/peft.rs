@@ -56,7 +56,7 @@ struct LoraConfig {
     rank_pattern: serde_json::Map<String, serde_json::Value>,
     #[serde(default, skip_serializing_if = "map_is_empty")]
     alpha_pattern: serde_json::Map<String, serde_json::Value>,
-    /// How the weights began: a name, or true or false for the plain ways.
+    /// The way in which the weights began: a name, or true or false for the plain ways.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     init_lora_weights: Option<serde_json::Value>,
     /// The fields of other versions of PEFT.

@@ -23,15 +23,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes that a thread makes and writes at a time, as a goal.
 const CHUNK_BYTES: usize = 8 << 20;
 
-/// How much smaller the rows of the vocabulary are whose tokens are no plain words. The model then
+/// The factor by which the rows of tokens that are no plain words are smaller. The model then
 /// says plain words only: it neither ends its answer nor breaks a line.
 const QUIET: f32 = 1.0 / 16.0;
 
-/// How much larger the row of the line break is, if lines are to end. It is then the likeliest of
-/// all tokens about once in ten.
+/// The factor by which the row of the line break is larger, if lines are to end. It is then the
+/// likeliest of all tokens about once in ten.
 const LINE_BREAK: f32 = 3.0;
 
-/// What a random model says.
+/// The speech of a random model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speech {
     /// Plain words without end, so that answers are as long as they may be.
@@ -116,7 +116,7 @@ pub fn write_metadata(like: &Gguf, out: &Path) -> Result<()> {
     std::fs::write(out, header(like, None).finish()).with_context(|| out.display().to_string())
 }
 
-/// The metadata of `like`, with the architecture and the sizes of `shape` in the place of its own.
+/// The metadata of `like`, with the architecture and the sizes of `shape` instead of its own.
 fn header(like: &Gguf, shape: Option<&Shape>) -> Builder {
     let mut builder = Builder::default();
     let own = like.architecture().unwrap_or_default();

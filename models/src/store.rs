@@ -48,7 +48,7 @@ pub enum StoreError {
     WrongHash { path: PathBuf, name: String, found: String, expected: String },
 }
 
-/// The checksum of a file, noted beside it. It counts as long as the file has the same
+/// The checksum of a file, noted next to it. It counts as long as the file has the same
 /// size and time of change.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct ChecksumNote {
@@ -90,7 +90,7 @@ impl Store {
     }
 
     /// Checks that the model's file is the manifest's, and returns its path. The checksum
-    /// is noted in a small file beside it, so that only the first call after a change reads
+    /// is noted in a small file next to it, so that only the first call after a change reads
     /// the whole model.
     pub fn verified(&self, manifest: &Manifest) -> Result<PathBuf, StoreError> {
         let path = self.path(manifest);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const ROUNDS: u64 = 4_000;
 
 /// The largest allocation that reading a file may make: this many times the file's length,
-/// because a metadata value is larger in memory than on disk, and this much beside it.
+/// because a metadata value is larger in memory than on disk, and this much more.
 const ALLOCATION_TIMES_MAX: usize = 64;
 const ALLOCATION_EXTRA_BYTES: usize = 1 << 20;
 

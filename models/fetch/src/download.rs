@@ -90,7 +90,7 @@ pub(crate) fn text(
     body.read_to_string().map_err(unanswered)
 }
 
-/// What to do on a system without certificates, which is what a bare container is.
+/// The advice on a system without certificates, which is what a bare container is.
 const GET_CERTIFICATES: &str = "; install your system's certificates (`ca-certificates` on Debian \
                                 and Ubuntu), or name a file of them in SSL_CERT_FILE";
 

@@ -188,7 +188,7 @@ fn pull_pinned(
                 progress.note(&format!("{name} is at {}", path.display()));
                 return Ok(path);
             }
-            // It is told once: beside the success of another source, or in the error.
+            // It is told once: with the success of another source, or in the error.
             Err(Fault::Source(why)) => failed.add(label, why, asked(remotes, source)),
             Err(Fault::Local { path, error }) => {
                 let missing = manifest.bytes.saturating_sub(download::length(&part));

@@ -7,10 +7,10 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// From the request to the head of the answer.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a transfer may go without a byte arriving.
+/// The longest time of a transfer without a byte arriving.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often in a row a transfer may break off without a new byte.
+/// The number of times in a row that a transfer may break off without a new byte.
 pub const FRUITLESS_ATTEMPTS_MAX: u32 = 4;
 
 /// The wait before the first repeat of a transfer. It doubles with each fruitless one.
@@ -19,7 +19,7 @@ pub const RETRY_WAIT: Duration = Duration::from_millis(250);
 /// Bytes of one package's page in a package index.
 pub const INDEX_PAGE_BYTES_MAX: u64 = 16 << 20;
 
-/// Bytes of a wheel beside its data file: names, checksums, small sources.
+/// Bytes of a wheel without its data file: names, checksums, small sources.
 pub const WHEEL_EXTRA_BYTES_MAX: u64 = 16 << 20;
 
 /// JSON lines of progress in one transfer. A progress bar needs no more.

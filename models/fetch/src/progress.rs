@@ -55,7 +55,7 @@ impl PullProgress for TerminalProgress {
     }
 
     fn note(&mut self, text: &str) {
-        // If nobody reads the notes any more, the pull goes on, and its file is kept.
+        // If nobody reads the notes any more, the pull continues, and its file is kept.
         let write = || drop(writeln!(std::io::stderr(), "{text}"));
         match &self.bar {
             Some(bar) => bar.suspend(write),
@@ -86,7 +86,7 @@ impl<W: Write> JsonProgress<W> {
         JsonProgress { output, bytes: 0, written: 0, total: 0 }
     }
 
-    /// If nobody reads the lines any more, the pull goes on, and its file is kept.
+    /// If nobody reads the lines any more, the pull continues, and its file is kept.
     fn write(&mut self, line: &ProgressLine) {
         let _ = serde_json::to_writer(&mut self.output, line);
         let _ = self.output.write_all(b"\n");

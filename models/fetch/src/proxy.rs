@@ -17,7 +17,7 @@ const EXCEPTIONS: [&str; 2] = ["no_proxy", "NO_PROXY"];
 /// The port of an address that names none.
 const HTTPS: u16 = 443;
 
-/// What the variables say of a proxy.
+/// The proxy that the variables name.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Named {
     /// The variable, and the proxy that it names.

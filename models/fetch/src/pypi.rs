@@ -53,7 +53,7 @@ pub(crate) fn archive_path(part: &Path, wheel: &Wheel) -> PathBuf {
     file::beside(part, &format!(".{}.whl", normalized(&wheel.package)))
 }
 
-/// Fetches one wheel to a file beside `part`, and checks it.
+/// Fetches one wheel to a file next to `part`, and checks it.
 fn fetch_wheel(
     agent: &Agent,
     index: &str,

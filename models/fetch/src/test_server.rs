@@ -16,7 +16,7 @@ pub(crate) struct Route {
     dies: bool,
     /// The client is redirected to this path.
     redirect: Option<&'static str>,
-    /// What the hub says of a large file beside the redirect.
+    /// The hub's words on a large file, next to the redirect.
     description: String,
 }
 

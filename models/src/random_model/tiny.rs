@@ -61,7 +61,7 @@ pub const TOKENS: [&str; 40] = [
     "<|fim_middle|>",
 ];
 
-/// How many tokens at the end are special.
+/// The number of special tokens at the end.
 const SPECIAL_TOKENS: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +110,7 @@ pub struct Form {
     pub has_rope_factors: bool,
     /// The experts of a layer and how many of them a token uses, if there are any.
     pub experts: Option<Experts>,
-    /// Metadata beside the sizes, without the architecture's name.
+    /// Metadata next to the sizes, without the architecture's name.
     pub integers: &'static [(&'static str, u32)],
     pub floats: &'static [(&'static str, f32)],
     pub texts: &'static [(&'static str, &'static str)],

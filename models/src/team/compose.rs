@@ -53,7 +53,7 @@ pub fn compose(frame: &Frame, core: &Core, private: Option<&LoraAdapter>) -> Res
     })
 }
 
-/// The private part of an adapter; `None` if there is nothing beside the shared part.
+/// The private part of an adapter; `None` if there is nothing but the shared part.
 pub fn private_part(adapter: &LoraAdapter) -> Option<LoraAdapter> {
     let (shared, rank) = (adapter.shared_rank, adapter.rank);
     if shared >= rank {

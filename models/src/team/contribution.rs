@@ -1,10 +1,10 @@
-//! What a member sends of what it learned: the change of the shared part, clipped to a norm, with
+//! The contribution of a member: the change of the shared part, clipped to a norm, with
 //! noise if that is wanted, and rounded to whole numbers of [`STEP`].
 
 use super::core::STEP;
 use anyhow::{Result, ensure};
 
-/// How much of a member's change is sent.
+/// The limits on a member's change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// The L2 norm of what is sent, before noise, is at most this.
@@ -13,13 +13,13 @@ pub struct Limits {
     pub noise: f64,
 }
 
-/// What is sent, and what is kept for the next time.
+/// The numbers that are sent, and what is kept for the next time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
     pub numbers: Vec<i16>,
-    /// What rounding left out of each value. It is added to the next change, so that nothing is
-    /// lost for good (error feedback, arXiv:1901.09847). With noise it is zero: what is kept
-    /// must not depend on the noise.
+    /// The rest that rounding left out of each value. It is added to the next change, so that
+    /// nothing is lost for good (error feedback, arXiv:1901.09847). With noise it is zero: what is
+    /// kept must not depend on the noise.
     pub left: Vec<f32>,
 }
 

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
-/// What one unit of a number stands for: 2⁻¹⁵.
+/// The value that one unit of a number stands for: 2⁻¹⁵.
 pub const STEP: f32 = 1.0 / 32_768.0;
 
 /// The largest number. Up to it, a multiple of [`STEP`] is exact as a 32-bit float.

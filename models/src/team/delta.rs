@@ -1,4 +1,4 @@
-//! What turns one version of the shared part into another. The first version comes from all
+//! The change from one version of the shared part to another. The first version comes from all
 //! zeros, so that a whole version is a delta too.
 //!
 //! The differences of the numbers are small. Each is written so that small ones, positive or

@@ -21,7 +21,7 @@ const SEED: &str = "hone team frame 1";
 /// The most maps of a model. One of 126 layers with seven maps has 882.
 const MAPS_MAX: usize = 8_192;
 
-/// Which maps have a C, and the shapes of their A and B.
+/// The maps that have a C, and the shapes of their A and B.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// SHA-256 of the base GGUF, lower-case hex.

@@ -1,8 +1,8 @@
-//! What a team shares of an adapter.
+//! The part of an adapter that a team shares.
 //!
 //! An adapter may have two parts. The *private* part is the user's own and never leaves the
 //! machine. The *shared* part is the same for all members of a team. Both act on every adapted
-//! map, one beside the other: W + gain·B·C·A + scale·Bₚ·Aₚ.
+//! map, one next to the other: W + gain·B·C·A + scale·Bₚ·Aₚ.
 //!
 //! A and B are fixed ([`frame`]): every member computes them from a public seed. Only the small
 //! square C in between is learned ([`core`]). The change of a map is linear in C, so the mean of
