@@ -1,5 +1,5 @@
 //! The limits of the learner, and how they relate to each other. Tile sizes of the
-//! kernels are not limits and stay beside the loops that they are measured for.
+//! kernels are not limits and stay next to the loops that they are measured for.
 
 /// Episodes of a job: all that may wait in the daemon.
 pub const EPISODES_MAX: usize = feedback::limits::WAITING_EPISODES_MAX;

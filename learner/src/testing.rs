@@ -1,4 +1,4 @@
-//! What the unit tests share.
+//! Helpers that the unit tests share.
 
 use crate::kernels::int8_dot::Int8Unit;
 use std::env;

@@ -179,7 +179,7 @@ pub fn run(
 /// The messages of serde quote the text that they cannot parse, which may be the user's
 /// code. Only the position is passed on.
 pub fn parse(line: &[u8]) -> Result<Job, LearnerLine> {
-    /// What a job of every format has. It is read first, because the rest depends on it.
+    /// The fields of a job of every format. It is read first, because the rest depends on it.
     #[derive(Deserialize)]
     struct Header {
         format: u32,

@@ -1,4 +1,4 @@
-//! What an update starts from: the parent of a job and its optimizer state, or a fresh adapter.
+//! The start of an update: the parent of a job and its optimizer state, or a fresh adapter.
 
 use crate::job::loaded_base::LoadedBase;
 use crate::model::lora::Lora;
@@ -13,7 +13,7 @@ use models::team::core::Core;
 use models::team::frame::Frame;
 use std::path::Path;
 
-/// What the update of a job starts from.
+/// The adapter and the state that the update of a job starts from.
 pub(super) struct StartingAdapter {
     pub(super) lora: Lora,
     pub(super) optimizer: Adam,
@@ -46,7 +46,7 @@ impl StartingAdapter {
         }
         let part = TrainedPart::own(&frame, &lora)?;
         let optimizer = match &parent.optimizer {
-            // An adapter can go on learning without its momentum. If an unreadable state
+            // An adapter can continue to learn without its momentum. If an unreadable state
             // were an error, every later job would fail too.
             Some(path) => {
                 Adam::read(path, &part.lengths(&lora), &parent.sha256).unwrap_or_else(|error| {

@@ -124,7 +124,7 @@ impl<T: Float> Norm<T> {
     }
 }
 
-/// What a row is centred with and multiplied with.
+/// The numbers that a row is centred with and multiplied with.
 struct Spread<T> {
     mean: T,
     inverse: T,

@@ -96,7 +96,7 @@ impl Format {
         }
     }
 
-    /// Returns true if a group has a min beside its scale.
+    /// Returns true if a group has a min next to its scale.
     pub fn has_mins(self) -> bool {
         matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q2K | Format::Q4K | Format::Q5K)
     }
@@ -436,7 +436,7 @@ mod tests {
         }
     }
 
-    /// What candle reads from the same bytes is the reference.
+    /// The values that candle reads from the same bytes are the reference.
     #[test]
     fn every_format_reads_what_candle_reads() {
         let cases = [

@@ -6,7 +6,7 @@ use candle_core::{Result, Tensor};
 use pulp::Arch;
 use rayon::prelude::*;
 
-/// Which two values of a head form a pair that is rotated.
+/// The two values of a head that form a pair, which is rotated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RopePairs {
     /// (j, j + half), as in transformers: llama.cpp's NEOX type.
@@ -15,16 +15,16 @@ pub enum RopePairs {
     Adjacent,
 }
 
-/// What the rotation of a model depends on beside the position.
+/// The numbers that the rotation of a model depends on, next to the position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RopeFrequencies {
     pub base: f64,
     /// The factor of Position Interpolation (arXiv:2306.15595), which stretches the context to
     /// 1 / scale of its length.
     pub scale: f64,
-    /// Which pairs are scaled: all of them without YaRN.
+    /// The pairs that are scaled: all of them without YaRN.
     pub yarn: Option<Yarn>,
-    /// What the rotated values are multiplied with.
+    /// The factor of the rotated values.
     pub magnitude: f64,
     /// Divisors of the frequencies, one for each pair (`rope_freqs.weight` of Llama 3). There may
     /// be none.

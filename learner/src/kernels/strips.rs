@@ -17,7 +17,7 @@ pub struct Strips {
 }
 
 impl Strips {
-    /// Of `count` rows of `width` values each.
+    /// Makes strips of `count` rows of `width` values each.
     pub fn of(rows: &[f32], count: usize, width: usize) -> Strips {
         Strips::with_lanes(rows, count, width, Arch::new().dispatch(Lanes))
     }

@@ -1,7 +1,7 @@
 //! The architectures that the learner computes, as data. The passes have one code path, which
 //! follows the [`Block`] that is read from the GGUF file here.
 //!
-//! What llama.cpp computes for each architecture is in its src/models/*.cpp.
+//! The source of each architecture in llama.cpp is in its src/models/*.cpp.
 
 use crate::kernels::activation::Activation;
 use crate::kernels::norm::NormKind;
@@ -19,29 +19,28 @@ pub struct Block {
     pub feed_forward: FeedForward,
     /// True if every head of q and k has a norm before it is rotated.
     pub has_head_norms: bool,
-    /// What embeddings are multiplied with.
+    /// The factor of embeddings.
     pub embedding_scale: f64,
-    /// What the outputs of attention and of the feed-forward part are multiplied with before they
-    /// are added.
+    /// The factor of the outputs of attention and of the feed-forward part before they are added.
     pub residual_scale: f64,
-    /// What scores are multiplied with.
+    /// The factor of scores.
     pub attention_scale: f64,
-    /// What logits are multiplied with.
+    /// The factor of logits.
     pub logit_scale: f64,
 }
 
-/// What the feed-forward part of a layer consists of.
+/// The parts of the feed-forward part of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedForward {
     /// A down map behind an up map.
     Plain,
-    /// The same with a gate beside the up map.
+    /// The same with a gate next to the up map.
     Gated,
     /// Several gated parts, of which the router chooses some for each row. They have no adapter.
     Experts(Experts),
 }
 
-/// What all models of one architecture have in common.
+/// The properties that all models of one architecture have in common.
 struct Family {
     name: &'static str,
     norm: NormKind,
@@ -93,7 +92,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().map(|family| family.name)
 }
 
-/// What is read of a model's metadata beside its sizes.
+/// The metadata of a model that are read next to its sizes.
 pub struct Architecture {
     pub block: Block,
     pub pairs: RopePairs,

@@ -4,7 +4,7 @@
 //! logits, and its output is Σ gᵢ·Eᵢ(x) with gᵢ = exp(sᵢ) / Σⱼ exp(sⱼ) over these experts. That is
 //! the softmax over all experts, divided by the sum of the chosen ones, as llama.cpp computes it.
 //!
-//! Which experts are chosen jumps where two logits cross, so that rounding alone changes it between
+//! The choice of experts jumps where two logits cross, so that rounding alone changes it between
 //! two engines. Where the server has recorded its choice, the learner takes that choice and its own
 //! logits (router replay, arXiv:2510.11370). The gradient reaches the logits through g.
 

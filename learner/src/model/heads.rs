@@ -1,4 +1,4 @@
-//! How attention is cut into heads.
+//! The heads that attention is cut into.
 
 /// The numbers of heads, and their size.
 #[derive(Debug, Clone, Copy)]

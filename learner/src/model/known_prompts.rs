@@ -1,5 +1,5 @@
-//! Where the keys and values of prompts come from that need not be computed: from the daemon, which
-//! has computed them to complete, or from another learner of the same rehearsal.
+//! The sources of keys and values of prompts that need not be computed: the daemon, which
+//! has computed them to complete, or another learner of the same rehearsal.
 
 use crate::kernels::float::Float;
 use crate::model::Transformer;
@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 pub struct KnownPrompts {
     /// Shared by the learners of a rehearsal, which also write to it.
     shared: Option<DiskCache>,
-    /// What the daemon has put there. It is only read.
+    /// The files that the daemon has put there. They are only read.
     handed: Option<DiskCache>,
 }
 
@@ -30,7 +30,7 @@ impl KnownPrompts {
         [&self.shared, &self.handed].into_iter().flatten().find_map(|cache| cache.get(prompt))
     }
 
-    /// Keeps prompts that had to be computed, if there is a cache for them. The update goes on if
+    /// Keeps prompts that had to be computed, if there is a cache for them. The update continues if
     /// that fails. `bytes` gives the rows of a prompt by its index.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ impl<'a> FoundRows<'a> {
         }
     }
 
-    /// Looks a prompt up. Answers its index in the tree.
+    /// Looks a prompt up. Returns its index in the tree.
     pub(super) fn find(&mut self, known: &KnownPrompts, prompt: &'a [u32]) -> Option<usize> {
         if let Some(place) = self.places.get(prompt) {
             return *place;

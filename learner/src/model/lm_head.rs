@@ -74,7 +74,7 @@ impl<T: Float> ExpSum<T> {
     }
 }
 
-/// What one vocabulary block adds to the softmax of every row.
+/// The part that one vocabulary block adds to the softmax of every row.
 struct BlockSoftmax<T> {
     /// The largest logit of each row; `None` if the policy could choose no token of the block.
     top: Vec<Option<T>>,

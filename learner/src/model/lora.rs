@@ -18,7 +18,7 @@ pub struct LoraLayer {
     pub b: Tensor,
 }
 
-/// What [`LoraLayer::forward`] keeps for the gradient: (alpha/r)·xAᵀ, `rows × rank`.
+/// The product that [`LoraLayer::forward`] keeps for the gradient: (alpha/r)·xAᵀ, `rows × rank`.
 pub type Reduced = Tensor;
 
 /// The gradient of one pair, with the same shapes.
@@ -62,7 +62,7 @@ impl LoraLayer {
 #[derive(Debug, Clone)]
 pub struct Lora {
     pub rank: usize,
-    /// How many of the ranks, from the first on, are shared with a team (`models::team`).
+    /// The number of ranks, from the first on, that are shared with a team (`models::team`).
     pub shared_rank: usize,
     pub alpha: f32,
     pub layers: Vec<Vec<LoraLayer>>,
@@ -114,7 +114,7 @@ impl Lora {
         Ok(Lora { rank, shared_rank: 0, alpha, layers })
     }
 
-    /// This adapter, which has shared ranks alone, with a private part beside them.
+    /// This adapter, which has shared ranks alone, with a private part next to them.
     pub fn with_private_part(self, fresh: Lora) -> Result<Lora> {
         let factor = self.scale() / fresh.scale();
         let beside = |shared: LoraLayer, own: LoraLayer| -> Result<LoraLayer> {

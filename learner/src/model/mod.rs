@@ -81,7 +81,7 @@ pub struct TailBatch {
     below: OnceLock<Tensor>,
     tokens: Vec<u32>,
     positions: Vec<usize>,
-    /// Of each tail: where its prompt lies, the rows before it, and its own rows.
+    /// The place of the prompt of each tail, the rows before it, and its own rows.
     tails: Vec<(PromptPlace, usize, Range<usize>)>,
     /// The row that predicts each target.
     predicting: Vec<u32>,
@@ -152,7 +152,7 @@ impl TailBatch {
     }
 }
 
-/// What a layer keeps for its gradient. Tensors share memory with the forward pass where
+/// The tensors that a layer keeps for its gradient. They share memory with the forward pass where
 /// possible. Norms, attention weights and activations are computed again.
 struct SavedLayer<T> {
     x: Tensor,
@@ -165,7 +165,7 @@ struct SavedLayer<T> {
     reduced: Vec<Reduced>,
 }
 
-/// What a feed-forward part keeps for its gradient.
+/// The tensors that a feed-forward part keeps for its gradient.
 enum SavedFeedForward<T> {
     /// `gate` is `None` if the architecture has none.
     Dense {

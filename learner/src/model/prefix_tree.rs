@@ -44,7 +44,7 @@ impl PrefixTree {
         best
     }
 
-    /// Adds a prompt. Answers how many of its rows were there already.
+    /// Adds a prompt. Returns how many of its rows were there already.
     pub(super) fn insert(&mut self, prompt: &[u32]) -> usize {
         let (shared, with) = self.shared(prompt);
         let mut path = if shared > 0 { self.paths[with][..shared].to_vec() } else { Vec::new() };

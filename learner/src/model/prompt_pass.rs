@@ -61,7 +61,7 @@ pub struct PromptKv {
     places: Vec<PromptPlace>,
     /// The number of rows of all groups.
     pub rows: usize,
-    /// How many prompts were known and not computed.
+    /// The number of prompts that were known and not computed.
     pub known: usize,
 }
 
@@ -231,7 +231,7 @@ fn rows_max<T: Float>(model: &Transformer<T>) -> usize {
     PROMPT_KV_BYTES_MAX / row_bytes
 }
 
-/// Which prompts have keys and values that are kept together. They are chosen in this `order` of
+/// Chooses the prompts whose keys and values are kept together. They are chosen in this `order` of
 /// their indices, and one that does not fit keeps none behind it out.
 pub fn fitting<T: Float>(
     model: &Transformer<T>,
@@ -247,7 +247,7 @@ pub fn fits_alone<T: Float>(model: &Transformer<T>, prompt: &[u32]) -> bool {
     prompt.len() <= rows_max(model)
 }
 
-/// Which prompts need no more than `rows_max` rows together, chosen in this order.
+/// Chooses prompts, in this order, that need no more than `rows_max` rows together.
 fn choose_within(
     rows_max: usize,
     prompts: &[&[u32]],

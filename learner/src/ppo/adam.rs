@@ -231,7 +231,7 @@ impl Adam {
     }
 }
 
-/// What a step has in common for all values.
+/// The numbers that a step has in common for all values.
 struct Pace {
     rate: f32,
     /// 1/(1−β₁ᵗ) and 1/(1−β₂ᵗ).

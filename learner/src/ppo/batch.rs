@@ -44,7 +44,7 @@ pub struct Sample {
     pub in_demonstration_loss: bool,
 }
 
-/// What the user decided about an offer.
+/// The user's decision about an offer.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// Recorded ln π_behaviour of each target, in nats.
@@ -63,7 +63,7 @@ pub struct Verdict {
     pub by_parent: bool,
 }
 
-/// How many episodes were dropped, and why.
+/// The number of episodes that were dropped, by reason.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
     pub unlabelled: usize,
@@ -72,7 +72,7 @@ pub struct Dropped {
     pub other_base: usize,
     /// Nothing was shown.
     pub empty: usize,
-    /// The keys and values of the prompt did not fit into memory beside those of the others.
+    /// The keys and values of the prompt did not fit into memory with those of the others.
     pub memory: usize,
 }
 
@@ -91,7 +91,7 @@ impl Dropped {
     }
 }
 
-/// What one update trains on.
+/// The samples that one update trains on.
 #[derive(Debug)]
 pub struct Batch {
     /// The episodes of one document follow each other.
@@ -114,7 +114,7 @@ pub enum BatchError {
     InvalidRecord { seq: u64, what: String },
 }
 
-/// What the samples of a batch depend on, beside the episodes.
+/// The inputs that the samples of a batch depend on, next to the episodes.
 pub struct BatchInputs<'a> {
     pub vocab: &'a Vocab,
     pub base_sha256: &'a str,

@@ -4,7 +4,7 @@
 //! documentation gives the source of each detail and the test that checks it.
 //!
 //! An episode is one completion. Its tokens are the actions, its return is the reward r of
-//! the whole completion, and its advantage is A = r − V with a constant V. Beside the
+//! the whole completion, and its advantage is A = r − V with a constant V. Next to the
 //! policy π, which is trained, there are three fixed policies:
 //!
 //! - The *behaviour* drew the tokens. Its log-probs are recorded with them.
@@ -14,7 +14,7 @@
 //!   that changes an importance weight and not the trust region.
 //! - The *base* is the model without an adapter. The KL penalty pulls towards it.
 //!
-//! Beside the judged tokens there may be demonstrations: what the user typed instead of a
+//! Next to the judged tokens there may be demonstrations: what the user typed instead of a
 //! rejected offer, or where nothing was offered. The demonstration loss raises their
 //! log-prob, and that of accepted text: maximum likelihood, in which each token weighs the same.
 
@@ -45,7 +45,7 @@ use std::time::Instant;
 /// Makes the random order of the minibatches independent of the random initial weights.
 const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
 
-/// What an update has trained, and what the report says about it.
+/// The result of an update, and what the report says about it.
 pub struct UpdateResult {
     pub lora: Lora,
     pub part: TrainedPart,
@@ -63,7 +63,7 @@ pub struct UpdateResult {
     pub trained_from: Instant,
 }
 
-/// What an update starts from.
+/// The start of an update.
 pub struct UpdateStart {
     pub lora: Lora,
     pub optimizer: Adam,
@@ -73,7 +73,7 @@ pub struct UpdateStart {
     pub seed: u64,
 }
 
-/// What every part of an update reads and no part changes.
+/// The inputs that every part of an update reads and no part changes.
 pub struct UpdateInputs<'a> {
     pub model: &'a Transformer<f32>,
     pub batch: &'a Batch,

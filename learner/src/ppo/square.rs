@@ -14,7 +14,7 @@ use models::team::core::Core;
 use models::team::frame::{Frame, RANK};
 use rayon::prelude::*;
 
-/// How far the rows of A may be from those of the squares, relative to the largest.
+/// The largest distance of the rows of A from those of the squares, relative to the largest.
 const TOLERANCE: f32 = 1e-3;
 
 /// C of every map, and the fixed matrix that it is multiplied with.

@@ -1,5 +1,5 @@
-//! Which numbers of an adapter an update changes: the user's own part, in one of two forms, or what
-//! a team shares.
+//! The numbers of an adapter that an update changes: the user's own part, in one of two forms, or
+//! what a team shares.
 
 use crate::model::LoraGradients;
 use crate::model::lora::Lora;

@@ -1,4 +1,4 @@
-//! Which episodes are learned from, and which of their tokens.
+//! The choice of episodes that are learned from, and of their tokens.
 
 use crate::common::{CLOSED, CLOSED_BEFORE_AN_EMPTY_LINE, MIDDLE, NEWLINE, episode, write_gguf};
 use feedback::episode::Episode;
@@ -210,7 +210,7 @@ fn samples_are_ordered_by_document_then_time() {
     assert_eq!(seqs, [1, 3, 0, 2]);
 }
 
-/// Where the prompts of all do not fit into memory, what an update leaves out waits for the next
+/// If the prompts of all do not fit into memory, what an update leaves out waits for the next
 /// one. A prompt that is too long for any update would wait for ever.
 #[test]
 fn old_labels_come_first_and_those_that_are_left_wait() {

@@ -1,5 +1,5 @@
 //! Whole jobs on a tiny model of every form (`models::random_model::tiny`): the update learns, its
-//! adapter fits the base, and the next update goes on from it.
+//! adapter fits the base, and the next update continues from it.
 
 use crate::common::{episode, job};
 use feedback::event::Outcome;

@@ -418,7 +418,7 @@ fn an_adapter_keeps_its_rank_and_alpha_when_the_settings_change() {
     assert_eq!((fresh.rank, fresh.alpha), (2, 16.0));
 }
 
-/// If the optimizer state of a parent cannot be used, the job goes on as if there were none.
+/// If the optimizer state of a parent cannot be used, the job continues as if there were none.
 /// If it were an error, every later job would fail too.
 #[test]
 fn an_unusable_optimizer_state_costs_only_its_momentum() {

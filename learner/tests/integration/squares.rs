@@ -108,7 +108,7 @@ fn updates_train_the_squares_alone_one_after_the_other() {
     let second = base.job("second", Some(parent_of(&first, &report)));
     let report = run(&second);
     let next = base.squares(&read(&second.adapter_out)).expect("it still consists of squares");
-    // The steps go on from the parent: each is at most the learning rate.
+    // The steps continue from the parent: each is at most the learning rate.
     let limit = second.hyper.learning_rate * report.steps as f32 * 1.5;
     let moved = next.iter().zip(&squares).map(|(now, before)| (now - before).abs());
     assert!(moved.clone().all(|moved| moved <= limit));

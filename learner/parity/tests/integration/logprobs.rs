@@ -8,7 +8,7 @@ use models::gguf::Gguf;
 use models::random_model::tiny::{FORMS, Form, Matrices, Sizes, TOKENS};
 use parity::{Sequence, adapter, difference, engine, learned, served};
 
-/// How far the mean of all absolute differences may be from 0, in nats. llama.cpp computes in f32
+/// The largest mean of all absolute differences, in nats. llama.cpp computes in f32
 /// here, with keys and values of 16 bits.
 const MEAN_OF_F32_MAX: f64 = 0.002;
 

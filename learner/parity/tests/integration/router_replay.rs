@@ -25,8 +25,8 @@ const SIZES: Sizes =
     Sizes { layers: 6, width: 64, heads: 4, kv_heads: 2, head_width: 32, feed_forward: 64 };
 const EXPERTS: Experts = Experts { count: 32, used: 4 };
 
-/// How many prompts there are, and how often each is answered. What a mean over the tokens is off
-/// by depends on the number of prompts, because the tokens of one prompt share its rounding.
+/// The number of prompts, and of the answers to each. The error of a mean over the tokens
+/// depends on the number of prompts, because the tokens of one prompt share its rounding.
 const PROMPTS: usize = 32;
 const ANSWERS: usize = 4;
 
@@ -121,7 +121,7 @@ struct Learned {
     chosen: Vec<Vec<u16>>,
 }
 
-/// Which experts a learner goes through.
+/// The experts that a learner goes through.
 #[derive(Clone, Copy)]
 enum Choice<'a> {
     /// Those that its own router chooses.
@@ -259,9 +259,9 @@ fn flipped(live: &Learned, served: &[(Generated, Answer)]) -> f64 {
     other as f64 / choices as f64
 }
 
-/// What the engine reads of llama.cpp is what the learner chooses on the same weights, but for the
-/// few choices that rounding changes. Rows or layers that were mixed up would agree in an eighth.
-/// To go through the experts that a learner has chosen itself changes no bit.
+/// The choices that the engine reads of llama.cpp are those of the learner on the same weights, but
+/// for the few choices that rounding changes. Rows or layers that were mixed up would agree in an
+/// eighth. To go through the experts that a learner has chosen itself changes no bit.
 #[test]
 fn the_engine_records_what_the_learner_would_choose() {
     let files = Files::write(Matrices::F32);
@@ -318,7 +318,7 @@ fn what_is_not_computed_again_keeps_its_experts() {
     assert!(reused[1..4].iter().all(|reused| *reused) && reused[5], "{reused:?}");
 }
 
-/// What a learner makes of the same answers with its own choices and with the recorded ones.
+/// The results of a learner on the same answers, with its own choices and with the recorded ones.
 struct Compared {
     mismatch: [Mismatch; 2],
     cosine: [f64; 2],

@@ -18,7 +18,7 @@ pub fn parent() -> Option<u32> {
     Some(std::os::unix::process::parent_id())
 }
 
-/// How busy the cores are.
+/// The load of the cores.
 pub struct CpuLoad {
     pub system: System,
 }

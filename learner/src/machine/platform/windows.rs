@@ -23,7 +23,7 @@ pub fn parent() -> Option<u32> {
     system.process(own)?.parent().map(|parent| parent.as_u32())
 }
 
-/// How busy the cores are. sysinfo asks the performance counters for that, which a user can switch
+/// The load of the cores. sysinfo asks the performance counters for that, which a user can switch
 /// off, and panics without them.
 pub struct CpuLoad {
     pub system: System,

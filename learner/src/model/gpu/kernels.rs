@@ -231,7 +231,7 @@ impl Gpu {
         self.launch("causal_softmax", scores.rows, &arguments)
     }
 
-    /// The gradient with respect to the scores, in the place of `dp`.
+    /// The gradient with respect to the scores, instead of `dp`.
     pub(super) fn softmax_backward(&self, dp: View, p: View, scale: f64) -> anyhow::Result<()> {
         ensure!(dp.count()? == p.count()? && dp.width == p.width, "scores of another size");
         let arguments = [of(dp), of(p), size(dp.width)?, Argument::Number(scale as f32)];

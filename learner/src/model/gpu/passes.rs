@@ -30,7 +30,7 @@ pub(in crate::model) type PromptRows<'a> = (&'a GpuKv, &'a [u32]);
 /// An adapter in GPU memory. All its values are in one buffer, which is copied at once.
 pub(super) struct GpuLora {
     pub(super) values: Buffer<f32>,
-    /// Of each layer, the places of its pairs. The gradient has the same places.
+    /// The places of the pairs of each layer. The gradient has the same places.
     pub(super) layers: Vec<Vec<PairPlace>>,
     pub(super) rank: usize,
     pub(super) scale: f64,
@@ -51,8 +51,8 @@ struct Input {
     rounded: Buffer<u16>,
 }
 
-/// What a layer keeps for its gradient. Norms, attention weights and activations are computed
-/// again.
+/// The tensors that a layer keeps for its gradient. Norms, attention weights and activations are
+/// computed again.
 pub(super) struct Kept {
     pub(super) x: Rows,
     /// q and k before the norms of their heads, if there are any.
@@ -64,7 +64,7 @@ pub(super) struct Kept {
     pub(super) middle: Rows,
     pub(super) gate: Rows,
     pub(super) up: Rows,
-    /// Of each map, (alpha/r)·xAᵀ.
+    /// (alpha/r)·xAᵀ of each map.
     pub(super) reduced: Vec<Rows>,
 }
 

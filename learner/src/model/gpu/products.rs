@@ -17,7 +17,7 @@ use cudarc::cublas::sys::cublasOperation_t::{self, CUBLAS_OP_N, CUBLAS_OP_T};
 use cudarc::cublas::sys::cudaDataType_t::{CUDA_R_16BF, CUDA_R_32F};
 use std::ffi::c_void;
 
-/// How exactly a product is computed. The result is always f32, and so are the sums.
+/// The precision of a product. The result is always f32, and so are the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
     /// Factors of f32.
