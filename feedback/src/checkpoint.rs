@@ -1,4 +1,4 @@
-//! A checkpoint: the state that was folded from the log so far, kept in a file beside it,
+//! A checkpoint: the state that was folded from the log so far, kept in a file next to it,
 //! so that the next start need not read all of the log. It is a copy and nothing more.
 //! If anything is wrong with it, the log is read instead.
 //!

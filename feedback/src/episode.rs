@@ -87,7 +87,7 @@ pub struct Label {
     pub offer_utf16: u32,
 }
 
-/// How many offers had which outcome. `total` counts offers; a completion that offered
+/// The number of offers with each outcome. `total` counts offers; a completion that offered
 /// nothing counts in `no_offer` and nowhere else.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {

@@ -39,15 +39,15 @@ pub enum EventKind {
     Shown { id: OfferId },
     /// The user accepted the first `accepted_utf16` units of the offer so far.
     PartlyAccepted { id: OfferId, accepted_utf16: u32 },
-    /// What finally became of the offer.
+    /// The final outcome of the offer.
     Outcome { id: OfferId, outcome: Outcome, evidence: Evidence },
     /// The share of an accepted text that still stands some time later.
     Kept { id: OfferId, check: KeptCheck, share: f32 },
-    /// What the user wrote in place of an offer that was not accepted, or where nothing
+    /// The text that the user wrote instead of an offer that was not accepted, or where nothing
     /// was offered. `tokens` are those of the healed text and of what was typed, up to
     /// the end of the line.
     Replacement { id: OfferId, tokens: Vec<u32> },
-    /// How likely two adapters find the text that the user finally wrote.
+    /// The likelihood of the text that the user finally wrote, under two adapters.
     Compared {
         id: OfferId,
         /// Tokens of the text.
@@ -59,11 +59,11 @@ pub enum EventKind {
     },
     /// An edit elsewhere was offered.
     NextEdit(Box<NextEdit>),
-    /// What became of it. A later event overrides an earlier one.
+    /// The outcome of the edit. A later event overrides an earlier one.
     NextEditOutcome { id: OfferId, outcome: NextEditOutcome, evidence: Evidence },
 }
 
-/// When an accepted text was looked at again.
+/// The time at which an accepted text was looked at again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeptCheck {
@@ -119,7 +119,7 @@ pub struct Completion {
     /// Generated tokens in order, a terminating stop token included.
     pub tokens: Vec<TokenRecord>,
     pub stop: StopReason,
-    /// What the client was given, after post-processing.
+    /// The text that the client was given, after post-processing.
     pub shown: String,
     /// Byte offset of `shown` in the concatenated pieces of `tokens`.
     pub shown_from: usize,
@@ -140,7 +140,7 @@ impl Completion {
     }
 }
 
-/// What the user typed in a document since the completion that was recorded there before.
+/// The typing in a document since the completion that was recorded there before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Typed {
     /// Characters, without indentation and without what was accepted or pasted.
@@ -155,7 +155,7 @@ impl Typed {
     }
 }
 
-/// What was decided about an answer before the client saw it.
+/// The decision about an answer before the client saw it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     /// The user invoked the completion. Such an answer passes the gate.
@@ -163,7 +163,7 @@ pub struct Decision {
     pub gate: Option<GateRecord>,
     /// Set if the adapter was drawn for a trial; its version is [`Completion::adapter`].
     pub arm: Option<ArmRecord>,
-    /// What makes the text unusable, whoever the user is.
+    /// The defect that makes the text unusable, whoever the user is.
     pub defect: Option<Defect>,
 }
 
@@ -197,7 +197,7 @@ pub struct ArmRecord {
     pub propensity: f32,
 }
 
-/// What makes a text unusable, found without asking the user.
+/// A defect that makes a text unusable, found without asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Defect {
@@ -300,7 +300,7 @@ pub enum Outcome {
     Unseen,
 }
 
-/// How an outcome is known, weakest first: a later event with stronger
+/// The evidence of an outcome, weakest first: a later event with stronger
 /// evidence overrides an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

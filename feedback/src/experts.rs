@@ -1,4 +1,4 @@
-//! Which experts a mixture of experts chose while it served.
+//! The experts that a mixture of experts chose while it served.
 //!
 //! The learner replays this choice, because two engines round differently and choose others where
 //! two experts are nearly as likely. What is recorded is the identity of the experts and not their

@@ -22,9 +22,9 @@ pub struct Job {
     pub format: u32,
     pub id: String,
     pub base: Base,
-    /// The adapter to go on from; `None` starts a fresh adapter on the base.
+    /// The adapter to continue from; `None` starts a fresh adapter on the base.
     pub parent: Option<Parent>,
-    /// Which part of the adapter is trained.
+    /// The part of the adapter that is trained.
     pub train: Train,
     /// Version number the candidate will carry if it is registered.
     pub candidate: AdapterVersion,
@@ -35,7 +35,7 @@ pub struct Job {
     pub seed: u64,
     pub hyper: Hyper,
     pub episodes: Vec<Episode>,
-    /// How much memory the learner may use. 0 means as much as there is.
+    /// The memory that the learner may use. 0 means as much as there is.
     pub memory_limit_mb: u64,
 }
 
@@ -46,10 +46,10 @@ pub enum Train {
     /// Everything but what a team shares. The candidate is the whole adapter.
     #[default]
     Private,
-    /// What a team shares, and nothing else. The parent adapter was composed with the shared
-    /// part in this file (`models::team`). In place of an adapter, `adapter_out` gets the values
-    /// of the shared part after training, as little-endian 32-bit floats; `optimizer_out` is not
-    /// written.
+    /// The part that a team shares, and nothing else. The parent adapter was composed with the
+    /// shared part in this file (`models::team`). Instead of an adapter, `adapter_out` gets the
+    /// values of the shared part after training, as little-endian 32-bit floats; `optimizer_out` is
+    /// not written.
     Shared { core: PathBuf },
 }
 
@@ -233,11 +233,11 @@ pub struct UpdateReport {
     pub adapter_sha256: String,
     pub episodes_used: usize,
     pub episodes_dropped: usize,
-    /// The offers of new episodes whose prompts did not fit into memory beside those of the others,
+    /// The offers of new episodes whose prompts did not fit into memory with those of the others,
     /// but do alone. They wait for the next update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<OfferId>,
-    /// Texts that the user typed in place of an offer, or where nothing was offered.
+    /// Texts that the user typed instead of an offer, or where nothing was offered.
     pub demonstrations: usize,
     pub tokens_trained: usize,
     pub steps: u32,
@@ -255,7 +255,7 @@ pub struct UpdateReport {
     pub logprob_rewarded: Option<BeforeAfter>,
     /// The same for the others (r ≤ V).
     pub logprob_unrewarded: Option<BeforeAfter>,
-    /// How likely the demonstrations were before they were learned from.
+    /// The likelihood of the demonstrations before they were learned from.
     pub demonstrated: Option<Demonstrated>,
     /// KL(π‖base) after the update, estimated over the trained tokens: the mean of k3,
     /// weighted by π/behaviour.
@@ -290,7 +290,7 @@ pub struct BeforeAfter {
     pub after: f32,
 }
 
-/// How likely demonstrations were that no update had learned from. Each is scored first
+/// The likelihood of demonstrations that no update had learned from. Each is scored first
 /// and learned from afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Demonstrated {

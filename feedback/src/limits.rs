@@ -33,14 +33,14 @@ pub const CHECKPOINT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// sled's page cache. The log is written in order and read once, at start.
 pub const LOG_CACHE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How long an event waits for others before they are flushed together. A crash may lose this
+/// The time that an event waits for others before they are flushed together. A crash may lose this
 /// much of what was appended and not flushed.
 pub const LOG_FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often sled's own thread wakes, which flushes too and gives the room of old records back.
+/// The interval at which sled's own thread wakes. It also gives the room of old records back.
 pub const LOG_CLEAN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long opening the log waits for a daemon that is ending: it releases the log last,
+/// The time that opening the log waits for a daemon that is ending: it releases the log last,
 /// when its process ends.
 pub const LOG_HANDOVER_MAX: Duration = Duration::from_secs(3);
 pub const LOG_HANDOVER_POLL: Duration = Duration::from_millis(20);

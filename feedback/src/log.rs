@@ -1,4 +1,4 @@
-//! Where events are kept: the trait, and the form in memory that tests use.
+//! The place of events: the trait, and the form in memory that tests use.
 //! [`crate::sled_log`] keeps them on disk.
 
 use crate::checkpoint::Checkpoint;

@@ -1,6 +1,6 @@
-//! What a type's JSON Schema says of its numbers, and the check that goes by it.
+//! The ranges of numbers in a type's JSON Schema, and the check that goes by them.
 //!
-//! A range is written once, beside its field (`#[schemars(range(…))]`). The settings, the
+//! A range is written once, with its field (`#[schemars(range(…))]`). The settings, the
 //! editors and the learner read it from there, so none can take what another refuses.
 
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! What must never be stored: texts that hold a credential, and files that are made to hold
-//! some. This module is pure: it reads no file and remembers nothing.
+//! The things that must never be stored: texts that hold a credential, and files that are made to
+//! hold some. This module is pure: it reads no file and remembers nothing.
 //!
 //! A text is searched for two kinds of signs. Credentials of known services have a form of
 //! their own ([`rules`]). All others are known by their place: a value that is assigned to
@@ -28,12 +28,12 @@ use rules::Rules;
 use services::SERVICES;
 use std::sync::LazyLock;
 
-/// What a keyword calls for.
+/// The rule or name that a keyword calls for.
 #[derive(Clone, Copy)]
 enum Sign {
     /// The rule at an index may have a match.
     Rule(usize),
-    /// A name begins, ends or goes on here.
+    /// A name begins, ends or continues here.
     Name(Word),
 }
 
@@ -43,7 +43,7 @@ struct Search {
     /// The rules without a keyword.
     always: Vec<usize>,
     keywords: AhoCorasick,
-    /// What each keyword calls for. Several rules may share one.
+    /// The sign that each keyword is. Several rules may share one.
     signs: Vec<Sign>,
 }
 

@@ -14,7 +14,7 @@
 //! # Forgetting
 //!
 //! sled only appends: what is removed from a tree stays on disk until its space is
-//! needed. To forget is therefore to write the log anew, beside the old one, and to put
+//! needed. To forget is therefore to write the log anew, next to the old one, and to put
 //! the new one in its place by two renames. A crash can leave these states:
 //!
 //! | on disk                  | what happened                        | what the next start does  |
@@ -86,14 +86,14 @@ impl SledLog {
         let (rewrite, forgotten) = (rewrite_of(path), forgotten_of(path));
         files::finish_rewrite(path).map_err(cannot)?;
         let (store, set_aside) = match Store::open(path) {
-            // Completions and learning go on with a new log, and the damaged one is kept.
+            // Completions and learning continue with a new log, and the damaged one is kept.
             Err(LogError::Damaged { .. }) => {
                 let aside = files::set_aside(path).map_err(cannot)?;
                 (Store::open(path)?, Some(aside))
             }
             opened => (opened?, None),
         };
-        // sled's file lock is held from here on, so the files beside the log are ours.
+        // sled's file lock is held from here on, so the files next to the log are ours.
         files::remove(&rewrite).and_then(|()| files::remove(&forgotten)).map_err(cannot)?;
         // A crash can leave this file. If it cannot be removed it only takes room.
         let _ = std::fs::remove_file(probe_of(path));

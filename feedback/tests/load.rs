@@ -20,7 +20,7 @@ const EVENTS_AN_OFFER: u64 = 3;
 /// Tokens of a prompt of 2,000 characters.
 const PROMPT_TOKENS: u32 = 500;
 
-/// How often the memory in use is measured.
+/// The number of times that the memory in use is measured.
 const MEASUREMENTS: u64 = 10;
 
 /// Offers between two flushes.

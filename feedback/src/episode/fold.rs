@@ -35,14 +35,14 @@ pub struct Fold {
     replacements: u64,
 }
 
-/// What is remembered of an offer, wherever its episode is by now.
+/// The memory of an offer, wherever its episode is by now.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct KnownOffer {
     outcome: Option<(Outcome, Evidence)>,
     label: Option<LabelInputs>,
 }
 
-/// What the next label of an offer is made of, should there be one.
+/// The parts of the next label of an offer, should there be one.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct LabelInputs {
     /// Log position of the first label. The episode keeps this position for good.

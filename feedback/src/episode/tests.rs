@@ -152,7 +152,7 @@ fn what_an_update_has_left_out_waits_for_the_next_one_also_after_a_restart() {
     live.learned(batch, &["b".into(), "unknown".into()]);
     assert_eq!((live.waiting(), recent(&live).len()), (1, 3));
 
-    // The next daemon folds the log anew, or goes on from what was saved before the update.
+    // The next daemon folds the log anew, or continues from what was saved before the update.
     let left_out = || HashSet::from([OfferId::from("b")]);
     let mut anew = Fold::new("base", None);
     assert!(anew.learned_through(Some(5), left_out()));

@@ -1,4 +1,4 @@
-//! What is recorded of next edits: which rule offered one, where, and what became of it. The text
+//! The record of next edits: which rule offered one, where, and what became of it. The text
 //! of the edit is not recorded, because nothing learns from it.
 
 use super::{GateRecord, OfferId};
@@ -27,7 +27,7 @@ pub struct NextEdit {
     pub gate: Option<GateRecord>,
 }
 
-/// What kind of edit a rule repeats.
+/// The kind of edit that a rule repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextEditKind {
@@ -39,7 +39,7 @@ pub enum NextEditKind {
     DeletedLines,
 }
 
-/// What became of a next edit.
+/// The outcome of a next edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextEditOutcome {

@@ -18,13 +18,13 @@ use std::sync::LazyLock;
 /// The longest part of a name on either side of the word.
 const NAME_MAX_BYTES: usize = 40;
 
-/// How far behind a name the quotation mark of its value is looked for.
+/// The distance behind a name within which the quotation mark of its value is looked for.
 const BETWEEN_MAX_BYTES: usize = 120;
 
 /// The shortest value at a line's end. Shorter ones are mostly words.
 const LINE_MIN_BYTES: usize = 8;
 
-/// What lies between a name and a quoted value: a type, the sign that assigns, a call.
+/// The text between a name and a quoted value: a type, the sign that assigns, a call.
 static BEFORE_QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
         r#"(?i)\A(?:"#,
@@ -41,11 +41,11 @@ static BEFORE_QUOTED: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// What lies between a name and a quoted value in Go: a type without a sign before it.
+/// The text between a name and a quoted value in Go: a type without a sign before it.
 static TYPE_BEFORE_QUOTED: LazyLock<Regex> =
     LazyLock::new(|| compiled(r#"\A[ \t]+[\w&*.<>\[\]]{1,30}[ \t]*=\s*["`]"#));
 
-/// What lies between a name and a value without quotation marks.
+/// The text between a name and a value without quotation marks.
 static BEFORE_BARE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
         r"\A(?:[ \t]*(?::=|=>|[:=])[ \t]*(?:!!?\w+[ \t]+)?|[ \t]+|>|",

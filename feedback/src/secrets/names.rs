@@ -1,6 +1,6 @@
-//! What a name says about the value that is assigned to it.
+//! Names, and what they say about the value that is assigned to them.
 
-/// What kind of a secret a name calls for.
+/// The kind of a secret that a name calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// A person chose it.
@@ -107,7 +107,7 @@ const TELLING_ENDS: &[&str] = &[
     "ized",
 ];
 
-/// What stands before `key` in the name of a secret.
+/// The words before `key` in the name of a secret.
 const SECRET_KEYS: &[&str] = &[
     "api",
     "access",
@@ -144,7 +144,7 @@ const SECRET_KEYS: &[&str] = &[
     "webhook",
 ];
 
-/// What stands before `key` in the name of something that everybody may see.
+/// The words before `key` in the name of something that everybody may see.
 const OPEN_KEYS: &[&str] = &[
     "public",
     "pub",
@@ -171,7 +171,7 @@ const OPEN_KEYS: &[&str] = &[
     "site",
 ];
 
-/// What stands, in lower case and without a separator, before `pass` in the name of a password.
+/// The words, in lower case and without a separator, before `pass` in the name of a password.
 const OWNERS: &[&str] = &[
     "db", "user", "usr", "mail", "sql", "smtp", "ftp", "root", "admin", "ssh", "ldap", "proxy",
     "redis", "store", "auth", "my", "pg", "key", "login", "http", "imap", "wifi", "vpn",

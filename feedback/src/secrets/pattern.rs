@@ -1,4 +1,4 @@
-//! How the patterns of secrets are compiled.
+//! Compiles the patterns of secrets.
 
 use regex::bytes::{Regex, RegexBuilder};
 

@@ -23,7 +23,7 @@ const USUAL_ENTROPY: f64 = 2.5;
 
 /// One form of a credential.
 pub struct Rule {
-    /// What it is, as a person calls it.
+    /// The name by which a person calls it.
     pub kind: &'static str,
     /// Every match holds one of these, in upper or lower case. A text without any of them is
     /// not searched for the form. Every text is searched for a form without keywords.
@@ -32,7 +32,7 @@ pub struct Rule {
     form: &'static str,
     /// The least entropy of a match, in bits a byte.
     min_entropy: f64,
-    /// What else must hold for the form's first group.
+    /// The check that the form's first group must pass, too.
     check: Option<fn(&[u8]) -> bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Services whose keys are known by the service's name beside them and by their length.
+//! Services whose keys are known by the service's name next to them and by their length.
 
 /// Services whose keys have no form of their own: what they are called, and the least and the
 /// greatest length of their keys.

@@ -1,4 +1,4 @@
-//! Whether a value looks like a secret: how random it is, and whether it is filled in later or
+//! The look of a secret: how random it is, and whether it is filled in later or
 //! plainly made up.
 
 mod placeholder;
@@ -21,10 +21,10 @@ const DRAWN_MIN_BYTES: usize = 24;
 const DRAWN_MIN_MARKS: usize = 4;
 const DRAWN_MIN_ENTROPY: f64 = 4.0;
 
-/// The least entropy, in bits a byte, of a value that stands beside a vague name such as `key`.
+/// The least entropy, in bits a byte, of a value that stands next to a vague name such as `key`.
 const VAGUE_MIN_ENTROPY: f64 = 3.5;
 
-/// The least entropy, in bits a byte, of a key as long as those of the service named beside it.
+/// The least entropy, in bits a byte, of a key as long as those of the service named next to it.
 const SERVICE_MIN_ENTROPY: f64 = 3.0;
 
 /// The shortest password that is worth looking at.
@@ -75,7 +75,7 @@ pub fn is_drawn_with_marks(value: &[u8]) -> bool {
         && !is_made_up(value)
 }
 
-/// Returns true if a value is so random that a vague name beside it is enough.
+/// Returns true if a value is so random that a vague name next to it is enough.
 pub fn is_very_random(value: &[u8]) -> bool {
     value.len() >= MIXED_CASE_MIN_BYTES && entropy(value) >= VAGUE_MIN_ENTROPY && is_random(value)
 }

@@ -1,4 +1,4 @@
-//! What becomes of a log when its bytes change on disk, measured on the real database:
+//! The fate of a log whose bytes change on disk, measured on the real database:
 //! flipped bits, and files that are cut.
 
 use crate::event::{Event, EventKind};

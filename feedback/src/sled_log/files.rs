@@ -1,4 +1,4 @@
-//! The files and folders beside the log.
+//! The files and folders next to the log.
 
 use crate::limits::LOG_ROOM_BYTES_MIN;
 use models::file::{beside, publish, remove_folder, sync_folder_of};
@@ -23,7 +23,7 @@ pub fn probe_of(path: &Path) -> PathBuf {
     beside(path, ".room")
 }
 
-/// Writes a file beside the log and removes it, to see whether there is room.
+/// Writes a file next to the log and removes it, to see whether there is room.
 pub fn check_room(path: &Path) -> io::Result<()> {
     let probe = probe_of(path);
     // Windows syncs only files that are open for writing.
@@ -35,7 +35,7 @@ pub fn check_room(path: &Path) -> io::Result<()> {
     written.and(removed)
 }
 
-/// What stands between the name of a log and the number of one that was set aside.
+/// The text between the name of a log and the number of one that was set aside.
 const ASIDE: &str = ".damaged-";
 
 /// Finds the logs that could not be opened, with their numbers. The folder is read, because a

@@ -3,7 +3,7 @@
 use crate::draw::Draw;
 use feedback::secrets::holds_secret;
 
-/// How often each kind is drawn.
+/// The number of draws of each kind.
 const DRAWS: u64 = 20;
 
 /// Credentials that are known by how they look.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What the daemon reads before the cursor: the prompt's prefix, what may be typed after it, and
-/// the margin in which a key may begin (`lsp-server`, `privacy::Nearby`).
+/// The text that the daemon reads before the cursor: the prompt's prefix, what may be typed after
+/// it, and the margin in which a key may begin (`lsp-server`, `privacy::Nearby`).
 const BEFORE_CHARS: usize = 1_500 + 1_000 + 4_096;
 
-/// What it reads after the cursor: the prompt's suffix and the margin.
+/// The text that it reads after the cursor: the prompt's suffix and the margin.
 const AFTER_CHARS: usize = 500 + 4_096;
 
 /// The window that a prompt itself holds.
@@ -18,7 +18,7 @@ const PROMPT_CHARS: usize = 2_000;
 /// The cursor stands at every so many characters.
 const STEP_CHARS: usize = 500;
 
-/// Of a hundred windows so many may be withheld.
+/// The share of windows that may be withheld.
 const LIMIT_PERCENT: usize = 1;
 
 #[test]

@@ -20,7 +20,7 @@ macro_rules! secret {
     };
 }
 
-/// What lies between a name and the default of what it names: the rest of its line, and lines of
+/// The text between a name and the default of what it names: the rest of its line, and lines of
 /// settings. Another name with settings of its own, or the end of the block, ends it.
 macro_rules! until_default {
     () => {

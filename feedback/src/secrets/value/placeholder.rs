@@ -4,7 +4,7 @@ use super::super::pattern::compiled;
 use regex::bytes::Regex;
 use std::sync::LazyLock;
 
-/// What stands in a value that a program fills in.
+/// The marks in a value that a program fills in.
 const FILLED_IN: &[&[u8]] = &[
     b"${",
     b"{{",
@@ -20,7 +20,7 @@ const FILLED_IN: &[&[u8]] = &[
     b"secrets.",
 ];
 
-/// What people write where a secret would stand.
+/// The words that people write where a secret would stand.
 const MADE_UP: &[&[u8]] = &[
     b"example",
     b"placeholder",
