@@ -72,6 +72,11 @@ impl Debounce {
         }
     }
 
+    /// Returns the time since the last edit in ms.
+    pub fn idle_ms(&self, now_ms: u64) -> u64 {
+        self.last_key_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last))
+    }
+
     /// Notes how long the engine took. With `whole: false` the answer was overtaken after this
     /// time.
     pub fn answered(&mut self, took: Duration, whole: bool) {

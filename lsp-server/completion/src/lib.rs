@@ -9,7 +9,6 @@ pub mod defects;
 pub mod document;
 pub mod foreign_marks;
 pub mod indentation;
-pub mod kept_share;
 pub mod limits;
 pub mod postprocess;
 pub mod prompt;

@@ -7,10 +7,10 @@ use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::request::{CursorContext, PendingRequest, Trigger, stop_rule};
-use crate::session::tracker::Offer;
 use completion::postprocess::NearbyText;
 use engine::Request;
 use feedback::event::Decision;
+use offers::Offer;
 use rand::Rng;
 use ropey::Rope;
 

@@ -3,8 +3,8 @@
 
 use super::{Session, SessionError, State, Turn, other_code};
 use crate::privacy::QuotableFiles;
+use crate::session::imports;
 use crate::session::notebooks::{Cell, Joined, note_edit};
-use crate::session::{imports, tool_edits};
 use completion::document::{Document, Edit, Position};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -131,7 +131,7 @@ impl Session {
         self.turn(|state, _| {
             state.visit(uri);
             let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
-            let cursor = document.offset(position, state.encoding)?;
+            let cursor = document.offset(position, state.editor.encoding)?;
             if !state.is_computing() && config.completes(&document.path, &document.language) {
                 state.prompts.visit(document);
                 let limits = other_code::limits(services, &config, &rules);
@@ -173,11 +173,9 @@ impl State {
     /// Ends all that is known of places in a document, because its text is not followed any more.
     fn leave(&mut self, turn: &mut Turn, uri: &str) {
         self.abort_current_in(uri);
-        self.suppressed.take_if(|suppressed| suppressed.is_in(uri));
-        let events = self.tracker.supersede_in(uri, turn.now_ms);
-        self.conclude(turn, events, None);
         let Some(document) = self.documents.remove(uri) else { return };
-        self.typed.take(uri);
+        let entries = self.offers.closed(uri, &document, turn.now_ms);
+        turn.log(entries);
         turn.events.extend(self.next_edits.left(uri));
         if !self.notebooks.is_cell(uri) {
             let config = turn.services.settings.current();
@@ -185,8 +183,6 @@ impl State {
             let limits = other_code::limits(turn.services, &config, &rules);
             self.prompts.close(uri, &document, &limits);
         }
-        let findings = self.survival.close(uri, &document, turn.now_ms);
-        turn.found(findings);
     }
 
     pub(super) fn close(&mut self, turn: &mut Turn, uri: &str) {
@@ -209,7 +205,6 @@ impl State {
     ) -> Result<(), SessionError> {
         let now_ms = turn.now_ms;
         self.abort_current_in(uri);
-        self.last_edit_ms = Some(now_ms);
         self.debounce.key(now_ms);
         let was = self.documents.get(uri).map(|document| document.text.clone());
         let config = turn.services.settings.current();
@@ -223,11 +218,11 @@ impl State {
         let Some(edits) = edits.filter(|_| was.is_some()) else {
             return self.out_of_step(turn, uri);
         };
-        self.typed.note(uri, &edits);
         if let (Some(was), Some(document)) = (was, self.documents.get(uri)) {
             turn.events.extend(self.next_edits.changed(uri, was, document, now_ms));
         }
-        self.look(turn);
+        let entries = self.offers.changed(uri, &edits, &self.documents, now_ms);
+        turn.log(entries);
         Ok(())
     }
 
@@ -240,44 +235,17 @@ impl State {
         (range, text): (Option<(Position, Position)>, String),
         whole: &mut Whole,
     ) -> Option<Edit> {
-        let now_ms = turn.now_ms;
-        let State {
-            documents, tracker, suppressed, encoding, survival, prompts, next_edits, ..
-        } = self;
+        let State { documents, offers, editor, prompts, next_edits, .. } = self;
         let document = documents.get_mut(uri)?;
-        let (place, was) = (tracker.place(uri), document.text.clone());
-        let applied = document.apply(range, text, *encoding).ok()?;
+        let was = document.text.clone();
+        let edit = document.apply(range, text, editor.encoding).ok()?;
         document.version = version;
         prompts.visit(document);
-        next_edits.note(&applied);
-        // A line break below the cursor may be the final newline that a tool puts in on save, so it
-        // does not count as one at the cursor.
-        let seen = match &place {
-            Some(place) if !applied.inserted.chars().all(tool_edits::is_line_break) => {
-                document.seen_at(applied.clone(), place.end)
-            }
-            _ => applied.clone(),
-        };
+        next_edits.note(&edit);
         if let Whole::Wanted(joined) = whole {
-            note_edit(prompts, document, joined.as_mut(), was.clone(), &applied);
+            note_edit(prompts, document, joined.as_mut(), was.clone(), &edit);
         }
-        let edit = match &place {
-            Some(place) => tool_edits::taken_back(&was, seen, place),
-            None => seen,
-        };
-        survival.edit(uri, &edit, now_ms);
-        suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
-        let mut events = match place {
-            Some(_) if tool_edits::is_final_newline(&was, &edit) => {
-                tracker.final_newline(uri, &edit, now_ms)
-            }
-            Some(place) if tool_edits::may_be(&was, &edit, &place) => {
-                tracker.edit_by_tool(uri, &edit, now_ms)
-            }
-            _ => tracker.edit(uri, &edit, now_ms),
-        };
-        events.extend(tracker.check_text_before(uri, &document.text, now_ms));
-        self.conclude(turn, events, Some(&edit));
-        Some(applied)
+        turn.log(offers.edited(uri, &was, edit.clone(), documents, turn.now_ms));
+        Some(edit)
     }
 }

@@ -21,33 +21,24 @@ mod imports;
 mod next_edit;
 pub mod notebooks;
 mod other_code;
-mod outcomes;
 mod prompt_names;
 mod reports;
 pub mod request;
 mod response;
 mod selected;
-mod suppressed;
-mod survival;
-mod tool_edits;
-pub mod tracker;
-mod typed;
 mod unserved;
 
 pub use completed::Completed;
 pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
+use crate::privacy::may_tell;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
 use crate::session::notebooks::Notebooks;
-use crate::session::request::{Arrived, Asked, PendingRequest, Start, Trigger};
+use crate::session::request::{Arrived, ClientRequest, PendingRequest, Start, Trigger};
 use crate::session::response::ResponseBuilder;
-use crate::session::suppressed::Suppressed;
-use crate::session::survival::SurvivalWatch;
-use crate::session::tracker::Tracker;
-use crate::session::typed::TypedCounts;
 use completion::debounce::Debounce;
 use completion::document::{Document, Encoding, PastTheEnd, Position};
 use completion::indentation::Indentation;
@@ -56,6 +47,7 @@ use engine::unloading::Resident;
 use engine::{EngineError, Generated};
 use feedback::event::{EventKind, OfferId};
 use files::disk::Disk;
+use offers::{LogEntry, Offers};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -103,45 +95,36 @@ struct Turn<'a> {
 }
 
 struct State {
-    encoding: Encoding,
+    editor: Editor,
     documents: HashMap<String, Document>,
     notebooks: Notebooks,
-    /// The indentation that the editor has named last, and the document that it is for.
-    indentation: Option<(String, Indentation)>,
     /// Documents that are not served, and why.
     unserved: HashMap<String, String>,
     prompts: PromptBuilder,
-    tracker: Tracker,
-    suppressed: Option<Suppressed>,
-    survival: SurvivalWatch,
+    offers: Offers,
+    /// Why the last answer was not shown, if it was not.
+    why_suppressed: Reason,
     next_edits: next_edit::Inbox,
-    last_edit_ms: Option<u64>,
     debounce: Debounce,
-    typed: TypedCounts,
     /// Requests that went to the engine.
     asked: u64,
-    rejects: RejectsHere,
-    /// The document and the character behind the text that was accepted last.
-    accepted_until: Option<(String, usize)>,
     /// The request that is being computed.
     current: Option<Computing>,
     /// How often it was told to forget.
     forgets: u64,
-    /// Offers that were on screen when they were forgotten.
-    forgotten: HashSet<OfferId>,
+}
+
+/// How an editor counts and indents.
+struct Editor {
+    encoding: Encoding,
+    /// The indentation that the editor has named last, and the document that it is for.
+    indentation: Option<(String, Indentation)>,
 }
 
 /// A request that is being computed, and the document that it is about.
 struct Computing {
     uri: String,
     abort: Arc<AtomicBool>,
-}
-
-/// How often the user turned an offer down on the line that is being written.
-#[derive(Default)]
-struct RejectsHere {
-    place: (String, usize),
-    count: u32,
 }
 
 /// What goes into an inline completion item.
@@ -187,25 +170,18 @@ impl Drop for CurrentRequest {
 impl Session {
     pub fn new(services: Arc<Services>) -> Session {
         let state = State {
-            encoding: Encoding::Utf16,
+            editor: Editor { encoding: Encoding::Utf16, indentation: None },
             documents: HashMap::new(),
             notebooks: Notebooks::default(),
-            indentation: None,
             unserved: HashMap::new(),
             prompts: PromptBuilder::default(),
-            tracker: Tracker::default(),
-            suppressed: None,
-            survival: SurvivalWatch::default(),
+            offers: Offers::new(may_tell),
+            why_suppressed: Reason::NothingToAdd,
             next_edits: next_edit::Inbox::default(),
-            last_edit_ms: None,
             debounce: Debounce::default(),
-            typed: TypedCounts::default(),
             asked: 0,
-            rejects: RejectsHere::default(),
-            accepted_until: None,
             current: None,
             forgets: 0,
-            forgotten: HashSet::new(),
         };
         let (search, roots) = (next_edit::Search::default(), Mutex::default());
         let state = Locked {
@@ -233,13 +209,13 @@ impl Session {
     }
 
     pub fn use_encoding(&self, encoding: Encoding) {
-        self.turn(|state, _| state.encoding = encoding);
+        self.turn(|state, _| state.editor.encoding = encoding);
     }
 
     /// Notes how the editor indents lines of a document about which it asks next.
     pub fn use_indentation(&self, uri: &str, indentation: Option<Indentation>) {
         let indentation = indentation.map(|level| (uri.to_owned(), level));
-        self.turn(|state, _| state.indentation = indentation);
+        self.turn(|state, _| state.editor.indentation = indentation);
     }
 
     /// Answers a request for an inline completion: with one offer, with several to choose from if
@@ -290,7 +266,7 @@ impl Session {
         selected: Option<Selected>,
     ) -> (Option<String>, Result<Start, SessionError>) {
         let settings = self.services.settings.current();
-        let asked = Asked { uri, position, trigger, selected, settings };
+        let asked = ClientRequest { uri, position, trigger, selected, settings };
         let (path, arrived) =
             self.turn(|state, turn| (state.path_of(uri), state.arrive(turn, asked)));
         let mut place = match arrived {
@@ -346,7 +322,7 @@ impl Session {
     pub fn line_before(&self, uri: &str, position: Position) -> Option<String> {
         self.read(|state| {
             let document = state.documents.get(uri)?;
-            let cursor = document.offset(position, state.encoding).ok()?;
+            let cursor = document.offset(position, state.editor.encoding).ok()?;
             let line = document.text.char_to_line(cursor);
             Some(document.text.slice(document.text.line_to_char(line)..cursor).to_string())
         })
@@ -354,8 +330,8 @@ impl Session {
 
     pub fn tick(&self) {
         self.turn(|state, turn| {
-            state.track(turn, Tracker::tick);
-            state.look(turn);
+            let entries = state.offers.tick(&state.documents, turn.now_ms);
+            turn.log(entries);
         });
     }
 
@@ -366,7 +342,7 @@ impl Session {
         self.turn(|state, _| {
             state.next_edits.forget();
             state.prompts = PromptBuilder::default();
-            state.suppressed = None;
+            state.offers.forget();
             state.forgets += 1;
         });
         // The search comes last, because one that is under way tells its finder of the queued
@@ -377,12 +353,7 @@ impl Session {
     /// Stops watching what becomes of these offers in the document. One that is on screen can still
     /// be accepted, but what the user writes instead of it is not recorded.
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
-        self.turn(|state, _| {
-            state.survival.forget(offers);
-            let is_forgotten =
-                |id: &&OfferId| offers.contains(*id) || state.forgotten.contains(*id);
-            state.forgotten = state.tracker.live().filter(is_forgotten).cloned().collect();
-        });
+        self.turn(|state, _| state.offers.forget_offers(offers));
     }
 
     /// The editor has gone, so none of its offers can get a verdict any more.
@@ -390,8 +361,8 @@ impl Session {
         self.turn(|state, turn| {
             state.abort_current();
             for (uri, document) in std::mem::take(&mut state.documents) {
-                let findings = state.survival.close(&uri, &document, turn.now_ms);
-                turn.found(findings);
+                let entries = state.offers.closed(&uri, &document, turn.now_ms);
+                turn.log(entries);
                 turn.events.extend(state.next_edits.left(&uri));
             }
             state.supersede(turn);
@@ -400,7 +371,26 @@ impl Session {
     }
 }
 
+impl Turn<'_> {
+    /// Notes what the log gets at the end of the turn.
+    fn log(&mut self, entries: Vec<LogEntry>) {
+        let engine = &self.services.engine;
+        self.events.extend(entries.into_iter().map(|entry| match entry {
+            LogEntry::Event(event) => event,
+            LogEntry::Instead { id, text } => {
+                EventKind::Replacement { id, tokens: engine.tokenize(&text) }
+            }
+        }));
+    }
+}
+
 impl State {
+    /// Ends the live offer without a verdict.
+    fn supersede(&mut self, turn: &mut Turn) {
+        let entries = self.offers.supersede(&self.documents, turn.now_ms);
+        turn.log(entries);
+    }
+
     /// Returns the path under which a document is recorded, if it is open.
     fn path_of(&self, uri: &str) -> Option<String> {
         self.documents.get(uri).map(|document| document.path.clone())

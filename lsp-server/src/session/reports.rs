@@ -4,8 +4,8 @@
 //! itself once that session has ended.
 
 use super::{Session, State, Turn};
-use crate::session::tracker::Tracker;
 use feedback::event::{EventKind, Evidence, NextEditOutcome, OfferId, Outcome};
+use offers::ClientReport;
 
 impl Session {
     /// Returns true if this session made the offer or the next edit with this id, and still knows
@@ -16,7 +16,7 @@ impl Session {
 
     /// Notes that the client of this session reports which offers it shows.
     pub fn client_reports(&self) {
-        self.turn(|state, _| state.tracker.client_reports());
+        self.turn(|state, _| state.offers.client_reports());
     }
 
     /// Records that an offer was accepted.
@@ -30,8 +30,8 @@ impl Session {
                 return true;
             }
             // The user wants nothing recorded of it.
-            let is_forgotten = state.forgotten.contains(id);
-            state.track(turn, |tracker, _| tracker.accepted(id));
+            let is_forgotten = state.offers.is_forgotten(id);
+            state.follow(turn, ClientReport::Accepted(id));
             is_forgotten
         });
         if is_settled { Ok(()) } else { self.services.recorder.ensure_accepted(id) }
@@ -39,7 +39,7 @@ impl Session {
 
     pub fn shown(&self, id: &str) {
         let late = || EventKind::Shown { id: id.to_owned() };
-        self.report(id, late, |tracker, now_ms| tracker.shown(id, now_ms));
+        self.report(id, ClientReport::Shown(id), late);
     }
 
     /// Notes that the client has put a part of an offer into the document: `utf16` UTF-16 units.
@@ -48,7 +48,7 @@ impl Session {
             return;
         }
         let late = || outcome(id, Outcome::PartlyAccepted { utf16 });
-        self.report(id, late, |tracker, _| tracker.partly_accepted(id, utf16));
+        self.report(id, ClientReport::PartlyAccepted { id, utf16 }, late);
     }
 
     /// Notes that the client is about to put an offer, or a part of it, into the document.
@@ -59,7 +59,7 @@ impl Session {
         let is_known = self.turn(|state, turn| {
             let is_known = state.made(id);
             if is_known {
-                state.track(turn, |tracker, now_ms| tracker.taking(id, now_ms));
+                state.follow(turn, ClientReport::Taking(id));
             }
             is_known
         });
@@ -71,14 +71,7 @@ impl Session {
         if let [id] = ids {
             return self.rejected(id, Outcome::RejectedEsc);
         }
-        self.turn(|state, turn| {
-            state.track(turn, |tracker, now_ms| match tracker.on_screen() {
-                Some(id) if ids.contains(&id) => {
-                    tracker.rejected(&id, Outcome::RejectedEsc, now_ms)
-                }
-                _ => vec![],
-            });
-        });
+        self.turn(|state, turn| state.follow(turn, ClientReport::Dismissed(ids)));
     }
 
     pub fn rejected(&self, id: &str, reason: Outcome) {
@@ -89,7 +82,7 @@ impl Session {
         let is_known = self.turn(|state, turn| {
             let by = Evidence::ClientNotice;
             state.next_edit_decided(turn, id, edit_outcome, by)
-                || state.report(turn, id, |tracker, now_ms| tracker.rejected(id, reason, now_ms))
+                || state.report(turn, id, ClientReport::Rejected { id, outcome: reason })
         });
         if !is_known {
             self.services.recorder.record_late(outcome(id, reason));
@@ -97,13 +90,8 @@ impl Session {
     }
 
     /// Follows a report about an offer, or records `late` if no session knows the offer any more.
-    fn report(
-        &self,
-        id: &str,
-        late: impl FnOnce() -> EventKind,
-        step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>,
-    ) {
-        if !self.turn(|state, turn| state.report(turn, id, step)) {
+    fn report(&self, id: &str, report: ClientReport, late: impl FnOnce() -> EventKind) {
+        if !self.turn(|state, turn| state.report(turn, id, report)) {
             self.services.recorder.record_late(late());
         }
     }
@@ -111,28 +99,19 @@ impl Session {
 
 impl State {
     fn made(&self, id: &str) -> bool {
-        self.tracker.knows(id) || self.next_edits.knows(id)
+        self.offers.knows(id) || self.next_edits.knows(id)
     }
 
     /// Follows a report about an offer. Returns true if the offer was known by then.
-    fn report(
-        &mut self,
-        turn: &mut Turn,
-        id: &str,
-        step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>,
-    ) -> bool {
+    fn report(&mut self, turn: &mut Turn, id: &str, report: ClientReport) -> bool {
         let is_known = self.made(id);
-        self.track(turn, step);
+        self.follow(turn, report);
         is_known
     }
 
-    pub(super) fn track(
-        &mut self,
-        turn: &mut Turn,
-        step: impl FnOnce(&mut Tracker, u64) -> Vec<EventKind>,
-    ) {
-        let events = step(&mut self.tracker, turn.now_ms);
-        self.conclude(turn, events, None);
+    fn follow(&mut self, turn: &mut Turn, report: ClientReport) {
+        let entries = self.offers.reported(report, &self.documents, turn.now_ms);
+        turn.log(entries);
     }
 
     /// Follows what the client says of a next edit. Returns true if this is the id of one.

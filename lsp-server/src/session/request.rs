@@ -8,7 +8,6 @@ use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::other_code::limits;
-use crate::session::tracker::{Offer, TextBefore, Tracker};
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
 use completion::document::{Position, Source};
@@ -18,6 +17,7 @@ use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
 use engine::Request;
 use feedback::event::{AdapterVersion, ArmRecord, Completion, OfferId, Sampling, StopReason};
+use offers::{Offer, Offers, TextBefore};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
@@ -80,10 +80,8 @@ impl CursorContext {
         now_ms: u64,
     ) -> Result<CursorContext, SessionError> {
         let document = state.documents.get(uri).ok_or_else(|| state.not_open(uri))?;
-        let cursor = document.offset(position, state.encoding)?;
-        let rejects = &state.rejects;
-        let is_here =
-            rejects.place.0 == uri && rejects.place.1 == document.text.char_to_line(cursor);
+        let cursor = document.offset(position, state.editor.encoding)?;
+        let line = document.text.char_to_line(cursor);
         Ok(CursorContext {
             uri: uri.to_owned(),
             path: document.path.clone(),
@@ -94,16 +92,17 @@ impl CursorContext {
                 .notebooks
                 .around(&state.documents, uri, cursor)
                 .unwrap_or_else(|| (document.text.clone(), cursor)),
-            position: document.position(cursor, state.encoding),
+            position: document.position(cursor, state.editor.encoding),
             entry: None,
             indentation: state
+                .editor
                 .indentation
                 .as_ref()
                 .filter(|(of, _)| of == uri && !is_indented(&document.text))
                 .map(|(_, indentation)| indentation.clone()),
             around: NearbyText::of(&document.text, cursor),
-            idle_ms: state.last_edit_ms.map_or(u64::MAX, |last| now_ms.saturating_sub(last)),
-            rejects_here: if is_here { rejects.count } else { 0 },
+            idle_ms: state.debounce.idle_ms(now_ms),
+            rejects_here: state.offers.rejects_on(uri, line),
         })
     }
 
@@ -233,7 +232,7 @@ impl CursorContext {
 }
 
 /// What a client asks, with the settings that hold until it is answered.
-pub struct Asked<'a> {
+pub struct ClientRequest<'a> {
     pub uri: &'a str,
     pub position: Position,
     pub trigger: Trigger,
@@ -246,11 +245,11 @@ pub enum Arrived {
     /// The answer is known already, as most are while the user types along.
     Answered(Completed),
     /// The engine may be asked.
-    Here(Box<Place>),
+    Here(Box<ArrivedRequest>),
 }
 
 /// Where a request is, what is on screen there, and what was drawn for it.
-pub struct Place {
+pub struct ArrivedRequest {
     context: CursorContext,
     trigger: Trigger,
     pub settings: Arc<Current>,
@@ -308,9 +307,9 @@ impl State {
     pub(super) fn arrive(
         &mut self,
         turn: &mut Turn,
-        asked: Asked,
+        asked: ClientRequest,
     ) -> Result<Arrived, SessionError> {
-        let Asked { uri, position, trigger, selected, settings } = asked;
+        let ClientRequest { uri, position, trigger, selected, settings } = asked;
         let services = turn.services;
         self.abort_current();
         let context = CursorContext::of(self, uri, position, turn.now_ms)?;
@@ -335,8 +334,17 @@ impl State {
         let sources = self.sources(services, uri, &settings);
         let forgets = self.forgets;
         let draw = draws.random();
-        let place =
-            Place { context, trigger, settings, live, adapter, arm, draw, forgets, sources };
+        let place = ArrivedRequest {
+            context,
+            trigger,
+            settings,
+            live,
+            adapter,
+            arm,
+            draw,
+            forgets,
+            sources,
+        };
         if trigger == Trigger::Automatic
             && let Some(reason) = self.still_suppressed(turn, &place)
         {
@@ -348,26 +356,28 @@ impl State {
 
     /// Returns why an answer was suppressed whose rest is known here and is not worth showing
     /// either. If the rest may be worth it, the engine is asked how likely it is exactly.
-    fn still_suppressed(&self, turn: &Turn, place: &Place) -> Option<Reason> {
-        let Place { context, settings, .. } = place;
-        let suppressed = self.suppressed.as_ref().filter(|last| last.adapter == place.adapter)?;
+    fn still_suppressed(&self, turn: &Turn, place: &ArrivedRequest) -> Option<Reason> {
+        let ArrivedRequest { context, settings, .. } = place;
+        let suppressed = self.offers.suppressed().filter(|last| last.adapter == place.adapter)?;
         let rest = suppressed.rest(&context.uri, context.start())?;
         let is_likely = rest.probability() >= settings.lab.min_probability;
         let stop = suppressed.stop;
         let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
         let gate = ask_gate(turn.services, settings, &context.language, seen);
         let may_be_worth_it = is_likely && place.draw < f64::from(gate.propensity);
-        (!may_be_worth_it && context.entry.is_none()).then(|| suppressed.reason.clone())
+        (!may_be_worth_it && context.entry.is_none()).then(|| self.why_suppressed.clone())
     }
 
     /// Lays out the prompt, and makes this request the session's current one.
     pub(super) fn prepare(
         &mut self,
         turn: &mut Turn,
-        place: Place,
+        place: ArrivedRequest,
         rules: &QuotableFiles,
     ) -> Result<PendingRequest, SessionError> {
-        let Place { context, trigger, settings, live, adapter, arm, draw, forgets, .. } = place;
+        let ArrivedRequest {
+            context, trigger, settings, live, adapter, arm, draw, forgets, ..
+        } = place;
         let (services, completion) = (turn.services, &settings.completion);
         let stand = CursorKind::behind(&context.around.line_before);
         let wait = self.debounce.wait(stand, context.rejects_here);
@@ -430,8 +440,7 @@ impl State {
     /// line that was just begun. Nobody has to wait there for the next key.
     pub(super) fn is_at_rest(&self, context: &CursorContext) -> bool {
         let (uri, start) = (&context.uri, context.start());
-        let is_accepted =
-            self.accepted_until.as_ref().is_some_and(|place| (&place.0, place.1) == (uri, start));
+        let is_accepted = self.offers.was_accepted_until(uri, start);
         let NearbyText { line_before, rest_of_line, .. } = &context.around;
         let is_begun = line_before.trim().is_empty() && rest_of_line.trim().is_empty();
         is_accepted || (is_begun && context.rejects_here == 0)
@@ -450,7 +459,7 @@ fn behind_entry(
         .documents
         .get(&context.uri)
         .ok_or_else(|| SessionError::NotOpen { uri: context.uri.clone() })?;
-    let entry = selected.at(document, context.cursor, state.encoding)?;
+    let entry = selected.at(document, context.cursor, state.editor.encoding)?;
     Ok(entry.map(|entry| context.behind(entry)).ok_or(Reason::EntrySpelledOtherwise))
 }
 
@@ -463,11 +472,10 @@ fn answer_from_live_offer(
 ) -> (LiveOffer, Option<Vec<Suggestion>>) {
     let (uri, cursor, around) = (&context.uri, context.start(), &context.around);
     let rest_of_line = &around.rest_of_line;
-    let live = state.tracker.continuation(uri, &context.text, cursor).filter(|(id, text)| {
+    let live = state.offers.rest_at(uri, &context.text, cursor).filter(|(id, text)| {
         let fits_entry = text.starts_with(context.rest_of_entry());
-        let is_forgotten = state.forgotten.contains(id);
         fits_entry
-            && !is_forgotten
+            && !state.offers.is_forgotten(id)
             && !closes_again(text, around)
             && !breaks_line(text, rest_of_line)
     });
@@ -477,25 +485,23 @@ fn answer_from_live_offer(
     };
     let known = match trigger {
         Trigger::Automatic => live.map(|live| vec![live]),
-        Trigger::Invoked if found.goes_on => {
-            state.tracker.continuations(uri, &context.text, cursor)
-        }
+        Trigger::Invoked if found.goes_on => state.offers.rests_at(uri, &context.text, cursor),
         Trigger::Invoked => None,
     };
-    let tracker = &mut state.tracker;
-    let mut suggest = |one| suggestion(tracker, one, context);
+    let offers = &mut state.offers;
+    let mut suggest = |one| suggestion(offers, one, context);
     (found, known.map(|known| known.into_iter().map(&mut suggest).collect()))
 }
 
-/// What remains of an offer, as the client gets it. The tracker then expects the same.
+/// Returns what remains of an offer, as the client gets it.
 pub(super) fn suggestion(
-    tracker: &mut Tracker,
+    offers: &mut Offers,
     (id, text): (OfferId, String),
     context: &CursorContext,
 ) -> Suggestion {
     let marks = replaced_suffix(&text, &context.around);
     let (position, entry) = (context.position, context.entry.clone());
-    tracker.told(&id, marks, entry.as_ref().map_or("", |entry| &entry.typed));
+    offers.told(&id, marks, entry.as_ref().map_or("", |entry| &entry.typed));
     Suggestion { id, position, replaces: marks.len() as u32, text, entry }
 }
 

@@ -8,8 +8,6 @@ use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
-use crate::session::suppressed::Suppressed;
-use crate::session::tracker::Offer;
 use completion::blocks::{Tokens, first_line, likely_lines};
 use completion::defects::{find_defect, without_special_tokens};
 use completion::foreign_marks::without_marks;
@@ -19,6 +17,7 @@ use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use feedback::secrets;
+use offers::{Served, Suppressed, Unshown};
 use std::time::Duration;
 
 pub struct ResponseBuilder<'a> {
@@ -139,20 +138,23 @@ impl<'a> ResponseBuilder<'a> {
     }
 
     /// An answer that was not worth showing, if the engine would give the same again.
-    pub fn suppressed(
-        &self,
-        answer: &Answer,
-        completion: &Completion,
-        reason: Reason,
-    ) -> Option<Suppressed> {
+    pub fn suppressed(&self, answer: &Answer, completion: &Completion) -> Option<Suppressed> {
         let (place, request) = (&self.asked.context, &self.asked.request);
         let is_line = request.stop_rule.lines() == 1;
         let is_greedy = request.sampling == Sampling::GREEDY;
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let is_hidden = unwanted && completion.shown.is_empty() && place.entry.is_none();
         let (healing, adapter) = (completion.healing.len(), completion.adapter);
+        let unshown = Unshown {
+            text: &answer.text,
+            ends: &answer.ends,
+            logprobs: &answer.visible_logprobs,
+            healed: answer.healed,
+            healing,
+            stop: answer.stop,
+        };
         (is_hidden && is_line && is_greedy)
-            .then(|| Suppressed::of(answer, healing, reason, adapter, &place.uri, place.cursor))
+            .then(|| Suppressed::of(unshown, adapter, &place.uri, place.cursor))
     }
 
     /// Why nothing of an answer is shown.
@@ -231,14 +233,13 @@ impl State {
             return Ok(Completed::nothing(Reason::Forgotten));
         }
         // What is on screen comes first, and is not offered twice.
-        let live = self.tracker.continuation(&place.uri, &place.text, place.start());
+        let live = self.offers.rest_at(&place.uri, &place.text, place.start());
         let live = live.filter(|(_, text)| {
             asked.trigger == Trigger::Invoked && text.starts_with(place.rest_of_entry())
         });
-        let goes_on = live.is_some();
-        let now_ms = turn.now_ms;
+        let continues = live.is_some();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
-        let (mut events, mut offers) = (vec![], vec![]);
+        let mut offers = vec![];
         let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
             let (mut completion, why) = response.completion(answer);
@@ -251,33 +252,29 @@ impl State {
                 } else {
                     self.follow_offer(turn.services, asked, &offer, &completion.decision);
                 }
-                self.suppressed = response.suppressed(answer, &completion, why.clone());
+                self.offers.suppress(response.suppressed(answer, &completion));
+                self.why_suppressed = why.clone();
                 reason = why;
             }
             let is_known = texts.iter().any(|(_, known)| *known == offer.text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
                 continue;
             }
-            completion.typed = self.typed.take(&place.uri);
-            events.push(EventKind::Completion(Box::new(completion)));
+            completion.typed = self.offers.take_typed(&place.uri);
+            turn.events.push(EventKind::Completion(Box::new(completion)));
             if !offer.text.is_empty() {
                 texts.push((offer.id.clone(), offer.text.clone()));
-                offers.push(offer);
-            } else if place.entry.is_none() && !self.survival.awaits(&place.uri, offer.start) {
-                let Offer { id, uri, start, healing, .. } = offer;
-                self.survival.not_taken(id, uri, start, "", healing, now_ms);
+            } else if place.entry.is_some() {
+                continue;
             }
+            offers.push(offer);
         }
-        if goes_on {
-            self.tracker.complete(offers, now_ms);
-        } else {
-            let is_complete = asked.trigger == Trigger::Invoked;
-            events.extend(self.tracker.serve(offers, is_complete, now_ms));
-        }
-        let tracker = &mut self.tracker;
-        let suggestions = texts.into_iter().map(|one| suggestion(tracker, one, place));
+        let is_complete = asked.trigger == Trigger::Invoked;
+        let served = Served { offers, continues, is_complete };
+        turn.log(self.offers.serve(served, &self.documents, turn.now_ms));
+        let offers = &mut self.offers;
+        let suggestions = texts.into_iter().map(|one| suggestion(offers, one, place));
         let suggestions = suggestions.collect();
-        self.conclude(turn, events, None);
         Ok(Completed::of(suggestions, Reason::Shown, reason))
     }
 }

@@ -40,7 +40,7 @@ impl Candidate {
             return None;
         }
         let cursor =
-            state.documents.get(&asked.uri)?.offset(asked.position, state.encoding).ok()?;
+            state.documents.get(&asked.uri)?.offset(asked.position, state.editor.encoding).ok()?;
         let cursor_line = state.documents.get(&asked.uri)?.text.char_to_line(cursor);
         let line = text.char_to_line(place.start);
         let seen = Surroundings {

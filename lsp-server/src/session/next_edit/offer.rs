@@ -92,7 +92,7 @@ impl Session {
 impl State {
     fn searched(&self, asked: &Asked, config: &Current) -> (Vec<OpenDocument>, usize) {
         let Some(first) = self.documents.get(&asked.uri) else { return (vec![], 0) };
-        let cursor = first.offset(asked.position, self.encoding).unwrap_or(0);
+        let cursor = first.offset(asked.position, self.editor.encoding).unwrap_or(0);
         let is_invoked_here = |uri: &String| asked.trigger == Trigger::Invoked && *uri == asked.uri;
         let others = self.next_edits.recent().filter(|uri| **uri != asked.uri);
         let documents = std::iter::once(&asked.uri).chain(others).filter_map(|uri| {
@@ -211,7 +211,7 @@ fn reason(nothing: Nothing) -> Reason {
 
 fn offered(state: &State, id: &OfferId, one: &Candidate) -> Option<OfferedEdit> {
     let document = state.documents.get(&*one.edit.file)?;
-    let position = |at| document.position(at, state.encoding);
+    let position = |at| document.position(at, state.editor.encoding);
     Some(OfferedEdit {
         id: id.clone(),
         uri: one.edit.file.to_string(),

@@ -10,10 +10,10 @@ async fn keys_that_come_in_one_message_are_counted_as_typed() {
     let at = |line, column| Some((Position { line, column }, Position { line, column }));
     let keys = vec![(at(1, 4), "l".into()), (at(1, 5), "e".into()), (at(1, 6), "t".into())];
     session.change(URI, 2, keys).unwrap();
-    assert_eq!(session.state.lock().typed.take(URI), Typed { chars: 3, lines: 0 });
+    assert_eq!(session.state.lock().offers.take_typed(URI), Typed { chars: 3, lines: 0 });
     let carets = vec![(at(0, 0), "x".into()), (at(2, 0), "x".into())];
     session.change(URI, 3, carets).unwrap();
-    assert_eq!(session.state.lock().typed.take(URI), Typed::default(), "several carets");
+    assert_eq!(session.state.lock().offers.take_typed(URI), Typed::default(), "several carets");
 }
 
 /// Ignore files were opened without a look at what they are, and a pipe that nobody writes to kept
@@ -125,15 +125,15 @@ async fn a_document_that_is_opened_again_has_no_offer_any_more() {
     session.shown(&offer.id);
     session.open(URI.into(), document("fn other() {\n    \n}\n"));
     assert_eq!(session.services.recorder.counts().superseded, 1);
-    assert_eq!(session.state.lock().tracker.place(URI), None);
+    assert_eq!(session.state.lock().offers.place(URI), None);
 
     let again = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);
     session.shown(&again.id);
     session.rejected(&again.id, Outcome::RejectedEsc);
     let cursor = "fn other() {\n    ".len();
-    assert!(session.state.lock().survival.awaits(URI, cursor));
+    assert!(session.state.lock().offers.awaits(URI, cursor));
     session.open(URI.into(), document("fn a() {}\n"));
-    assert!(!session.state.lock().survival.awaits(URI, cursor));
+    assert!(!session.state.lock().offers.awaits(URI, cursor));
 }
 
 /// What was known of a suppressed answer was asked of another text too.
@@ -141,7 +141,7 @@ async fn a_document_that_is_opened_again_has_no_offer_any_more() {
 async fn what_was_suppressed_is_forgotten_with_the_text_that_it_was_for() {
     let (_folder, session) = session_as_set(Config::default(), unlikely()).await;
     session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
-    assert!(session.state.lock().suppressed.is_some());
+    assert!(session.state.lock().offers.suppressed().is_some());
     session.close(URI);
-    assert!(session.state.lock().suppressed.is_none());
+    assert!(session.state.lock().offers.suppressed().is_none());
 }

@@ -54,11 +54,11 @@ async fn what_rejects_an_offer_behind_an_entry_is_not_added_to_another_place() {
     let entry = selected("f", "find");
     let behind = session.complete(URI, cursor, AUTOMATIC, entry).await.unwrap();
     session.shown(&behind.suggestions[0].id);
-    let before = session.state.lock().survival.places(URI);
+    let before = session.state.lock().offers.watched(URI);
     session.change(URI, 3, vec![(Some((cursor, cursor)), "o".into())]).unwrap();
     assert_eq!(session.services.recorder.counts().rejected_edit, 1);
     let after: Vec<_> = before.iter().map(|place| place.start..place.end + 1).collect();
-    assert_eq!(session.state.lock().survival.places(URI), after, "one letter longer");
+    assert_eq!(session.state.lock().offers.watched(URI), after, "one letter longer");
 }
 
 /// Another entry is another text, so the first offer says nothing about it.

@@ -246,7 +246,7 @@ impl Live {
 
 /// The offers that answered one request. All of them are for one place.
 #[derive(Debug)]
-struct Answer {
+struct LiveAnswer {
     /// They are in the order in which they were given. There is at least one.
     offers: Vec<Live>,
     /// The offer that is on screen, as far as is known.
@@ -255,7 +255,7 @@ struct Answer {
     is_complete: bool,
 }
 
-impl Answer {
+impl LiveAnswer {
     fn current(&self) -> &Live {
         &self.offers[self.current]
     }
@@ -277,7 +277,7 @@ impl Answer {
 
 #[derive(Debug, Default)]
 pub struct Tracker {
-    live: Option<Answer>,
+    live: Option<LiveAnswer>,
     decided: VecDeque<(OfferId, Outcome)>,
     decided_now: Vec<Decided>,
     /// True once the client has reported an offer as shown. Its silence about another one then
@@ -291,7 +291,7 @@ impl Tracker {
     pub fn serve(&mut self, offers: Vec<Offer>, is_complete: bool, now_ms: u64) -> Vec<EventKind> {
         let events = self.leave(End::Replaced, now_ms);
         let offers: Vec<_> = offers.into_iter().map(|offer| Live::new(offer, now_ms)).collect();
-        self.live = (!offers.is_empty()).then_some(Answer { offers, current: 0, is_complete });
+        self.live = (!offers.is_empty()).then_some(LiveAnswer { offers, current: 0, is_complete });
         events
     }
 
@@ -396,7 +396,7 @@ impl Tracker {
     /// Ends the live offer without a verdict if the document, whose text this is after an edit, has
     /// another text before the offer than the one that it continues.
     pub fn check_text_before(&mut self, uri: &str, text: &Rope, now_ms: u64) -> Vec<EventKind> {
-        let live = self.live.as_ref().map(Answer::current);
+        let live = self.live.as_ref().map(LiveAnswer::current);
         let is_other = live.is_some_and(|live| {
             live.offer.uri == uri && !live.offer.before.is_before(text, live.offer.start)
         });
@@ -406,7 +406,7 @@ impl Tracker {
     /// Follows an edit. `away` is how an offer ends that the edit does not continue; without it,
     /// the offer stays.
     fn follow(&mut self, uri: &str, edit: &Edit, away: Option<End>, now_ms: u64) -> Vec<EventKind> {
-        let on = |answer: &&mut Answer| answer.current().offer.uri == uri;
+        let on = |answer: &&mut LiveAnswer| answer.current().offer.uri == uri;
         let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
         if edit.removed == 0 && edit.inserted.is_empty() {
             return vec![];
@@ -558,7 +558,7 @@ impl Tracker {
     /// The offer on screen gets its outcome. The others of its answer end without
     /// a label.
     fn decide(&mut self, outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
-        let Some(Answer { mut offers, current, .. }) = self.live.take() else { return vec![] };
+        let Some(LiveAnswer { mut offers, current, .. }) = self.live.take() else { return vec![] };
         let left = offers.remove(current);
         let mut outcomes = vec![(left.offer.id.clone(), outcome, evidence)];
         self.decided_now.push(Decided {

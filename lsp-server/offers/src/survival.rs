@@ -4,9 +4,8 @@
 //! A place is a range of characters that moves with the edits around it. If an edit replaces all of
 //! it, as a formatter or a cut does, its text is searched for in the whole file.
 
-use crate::privacy::may_tell;
+use crate::kept_share::kept_share;
 use completion::document::{Document, Edit};
-use completion::kept_share::kept_share;
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -130,7 +129,13 @@ impl Watch {
     }
 
     /// What is found now. `true` if there is nothing more to wait for.
-    fn look(&mut self, text: &Rope, now_ms: u64, closing: bool) -> (Option<Finding>, bool) {
+    fn look(
+        &mut self,
+        text: &Rope,
+        now_ms: u64,
+        closing: bool,
+        may_tell: MayTell,
+    ) -> (Option<Finding>, bool) {
         let stands = self.text(text);
         let id = self.id.clone();
         match &mut self.kind {
@@ -184,12 +189,20 @@ fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
     rest.chars().find(|c| *c != ' ' && *c != '\t').is_none_or(|c| matches!(c, '\n' | '\r'))
 }
 
-#[derive(Debug, Default)]
+/// Says of a text whether what the user wrote at a place of it may be recorded.
+pub type MayTell = fn(&Rope, usize) -> bool;
+
+#[derive(Debug)]
 pub struct SurvivalWatch {
     watches: VecDeque<Watch>,
+    may_tell: MayTell,
 }
 
 impl SurvivalWatch {
+    pub fn new(may_tell: MayTell) -> SurvivalWatch {
+        SurvivalWatch { watches: VecDeque::new(), may_tell }
+    }
+
     /// The offer was accepted. `chars_in_document` characters of its text are in the document
     /// already.
     pub fn taken(
@@ -260,7 +273,6 @@ impl SurvivalWatch {
     }
 
     /// The places in a document that are watched, the oldest first.
-    #[cfg(test)]
     pub fn places(&self, uri: &str) -> Vec<std::ops::Range<usize>> {
         let there = self.watches.iter().filter(|watch| watch.uri == uri);
         there.map(|watch| watch.start..watch.end).collect()
@@ -268,10 +280,10 @@ impl SurvivalWatch {
 
     /// What is found by now.
     pub fn look(&mut self, documents: &HashMap<String, Document>, now_ms: u64) -> Vec<Finding> {
-        let mut findings = vec![];
+        let (mut findings, may_tell) = (vec![], self.may_tell);
         self.watches.retain_mut(|watch| {
             let Some(document) = documents.get(&watch.uri) else { return false };
-            let (finding, done) = watch.look(&document.text, now_ms, false);
+            let (finding, done) = watch.look(&document.text, now_ms, false, may_tell);
             findings.extend(finding);
             !done
         });
@@ -280,15 +292,22 @@ impl SurvivalWatch {
 
     /// The document is about to be closed, so what stands there now is all that will be known.
     pub fn close(&mut self, uri: &str, document: &Document, now_ms: u64) -> Vec<Finding> {
-        let mut findings = vec![];
+        let (mut findings, may_tell) = (vec![], self.may_tell);
         self.watches.retain_mut(|watch| {
             if watch.uri != uri {
                 return true;
             }
-            findings.extend(watch.look(&document.text, now_ms, true).0);
+            findings.extend(watch.look(&document.text, now_ms, true, may_tell).0);
             false
         });
         findings
+    }
+}
+
+#[cfg(test)]
+impl Default for SurvivalWatch {
+    fn default() -> SurvivalWatch {
+        SurvivalWatch::new(|_, _| true)
     }
 }
 

@@ -4,18 +4,14 @@
 //! is worth showing is then known without the engine. If it may be worth it, the engine is asked,
 //! and tells how likely the rest is exactly.
 
-use crate::services::reason::Reason;
 use completion::document::Edit;
 use completion::stop_rule::valid_utf8_prefix;
-use engine::Answer;
 use feedback::event::{AdapterVersion, StopReason};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suppressed {
     pub adapter: AdapterVersion,
     pub stop: StopReason,
-    /// Why it was not shown.
-    pub reason: Reason,
     uri: String,
     /// The cursor it was for, in characters.
     start: usize,
@@ -36,28 +32,35 @@ pub struct Remainder<'a> {
     pub logprobs: Vec<f32>,
 }
 
+/// An answer that is not shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Unshown<'a> {
+    pub text: &'a [u8],
+    /// The index in `text` at which each token ends.
+    pub ends: &'a [usize],
+    /// ln π of each token as the user sees it.
+    pub logprobs: &'a [f32],
+    /// The number of tokens that only reproduce what is typed, and the bytes of `text` that do.
+    pub healed: usize,
+    pub healing: usize,
+    pub stop: StopReason,
+}
+
 impl Suppressed {
-    /// `healing`: bytes at the start of the answer that reproduce what was typed.
-    pub fn of(
-        answer: &Answer,
-        healing: usize,
-        reason: Reason,
-        adapter: AdapterVersion,
-        uri: &str,
-        start: usize,
-    ) -> Suppressed {
-        let said = answer.text.get(healing..).unwrap_or_default();
+    /// Keeps the first line of an answer of this adapter to a request at `start`.
+    pub fn of(answer: Unshown, adapter: AdapterVersion, uri: &str, start: usize) -> Suppressed {
+        let Unshown { text, ends, logprobs, healed, healing, stop } = answer;
+        let said = text.get(healing..).unwrap_or_default();
         let line = valid_utf8_prefix(said).split(['\n', '\r']).next().unwrap_or_default();
-        let ends = answer.ends.iter().map(|end| end.saturating_sub(healing));
-        let tokens = ends.zip(answer.visible_logprobs.iter().copied());
+        let ends = ends.iter().map(|end| end.saturating_sub(healing));
+        let tokens = ends.zip(logprobs.iter().copied());
         Suppressed {
             adapter,
-            stop: answer.stop,
-            reason,
+            stop,
             uri: uri.to_owned(),
             start,
             text: line.to_owned(),
-            tokens: tokens.skip(answer.healed).collect(),
+            tokens: tokens.skip(healed).collect(),
             typed: 0,
         }
     }
@@ -107,8 +110,6 @@ impl Remainder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use feedback::event::TokenRecord;
-    use std::time::Duration;
 
     /// `pieces`, each as likely as not, asked for at character 10.
     fn suppressed(pieces: &[&str], healing: usize, healed: usize) -> Suppressed {
@@ -118,19 +119,11 @@ mod tests {
             text.extend_from_slice(piece.as_bytes());
             ends.push(text.len());
         }
-        let half = TokenRecord { id: 1, logprob: 0.5f32.ln() };
-        let answer = Answer {
-            tokens: vec![half; pieces.len()],
-            visible_logprobs: vec![half.logprob; pieces.len()],
-            healed,
-            text,
-            ends,
-            given_up: None,
-            stop: StopReason::Newline,
-            decode_time: Duration::ZERO,
-            experts: None,
-        };
-        Suppressed::of(&answer, healing, Reason::NothingToAdd, 0, "a", 10)
+        let logprobs = vec![0.5f32.ln(); pieces.len()];
+        let stop = StopReason::Newline;
+        let (text, ends, logprobs) = (&text[..], &ends[..], &logprobs[..]);
+        let answer = Unshown { text, ends, logprobs, healed, healing, stop };
+        Suppressed::of(answer, 0, "a", 10)
     }
 
     fn typed(start: usize, inserted: &str) -> Edit {

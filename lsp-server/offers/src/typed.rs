@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const KEY_CHARS: usize = 3;
 
 /// Typed characters by the document's URI.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct TypedCounts {
     of: HashMap<String, Typed>,
 }

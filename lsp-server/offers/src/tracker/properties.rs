@@ -1,7 +1,7 @@
 //! What holds of every offer in whatever order an editor, a user and the clock
 //! may act: thousands of random stories, told to the tracker and folded.
 
-use crate::session::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, TextBefore, Tracker};
+use crate::tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, TextBefore, Tracker};
 use completion::document::Edit;
 use feedback::episode::Fold;
 use feedback::event::{
