@@ -13,7 +13,7 @@ use std::ops::Range;
 /// How far cursor and place may be apart, in lines, for both to be looked at as one block.
 const BLOCK_LINES_MAX: usize = 400;
 
-pub struct Candidate {
+pub struct EditCandidate {
     pub edit: NextEdit,
     /// The replaced characters.
     pub place: Range<usize>,
@@ -25,9 +25,9 @@ pub struct Candidate {
     pub may_store: bool,
 }
 
-impl Candidate {
+impl EditCandidate {
     /// What was found, if it fits the documents as they are now.
-    pub fn of(state: &State, asked: &Asked, edit: NextEdit) -> Option<Candidate> {
+    pub fn of(state: &State, asked: &Asked, edit: NextEdit) -> Option<EditCandidate> {
         let document = state.documents.get(&*edit.file)?;
         let text = &document.text;
         if edit.range.end > text.len_bytes() {
@@ -52,7 +52,7 @@ impl Candidate {
         };
         let Document { path, language, .. } = document;
         let (path, language, may_store) = (path.clone(), language.clone(), false);
-        Some(Candidate { edit, place, path, language, seen, cursor_line, may_store })
+        Some(EditCandidate { edit, place, path, language, seen, cursor_line, may_store })
     }
 
     /// Whether what is to be replaced stands at the place now.

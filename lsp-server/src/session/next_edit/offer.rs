@@ -1,6 +1,6 @@
 //! One search: what was found, whether the gate lets it through, and the offer that is made of it.
 
-use super::candidate::Candidate;
+use super::candidate::EditCandidate;
 use super::finder::{Finder, OpenDocument};
 use super::live::Live;
 use super::{Asked, Session};
@@ -71,9 +71,9 @@ impl Session {
         self.read(|state| state.searched(asked, config))
     }
 
-    fn candidates(&self, asked: &Asked, found: Vec<NextEdit>) -> Vec<Candidate> {
+    fn candidates(&self, asked: &Asked, found: Vec<NextEdit>) -> Vec<EditCandidate> {
         self.read(|state| {
-            found.into_iter().filter_map(|edit| Candidate::of(state, asked, edit)).collect()
+            found.into_iter().filter_map(|edit| EditCandidate::of(state, asked, edit)).collect()
         })
     }
 
@@ -82,7 +82,7 @@ impl Session {
     fn offer_first(
         &self,
         asked: &Asked,
-        candidates: Vec<Candidate>,
+        candidates: Vec<EditCandidate>,
         forgets: u64,
     ) -> Result<OfferedEdit, Reason> {
         self.turn(|state, turn| state.offer_first(turn, asked, candidates, forgets))
@@ -111,7 +111,7 @@ impl State {
         &mut self,
         turn: &mut Turn,
         asked: &Asked,
-        candidates: Vec<Candidate>,
+        candidates: Vec<EditCandidate>,
         forgets: u64,
     ) -> Result<OfferedEdit, Reason> {
         let config = turn.services.settings.current();
@@ -153,7 +153,7 @@ impl State {
         &mut self,
         turn: &mut Turn,
         asked: &Asked,
-        chosen: Option<(Candidate, GateRecord)>,
+        chosen: Option<(EditCandidate, GateRecord)>,
     ) -> Option<OfferedEdit> {
         let now_ms = turn.now_ms;
         turn.events.extend(match &chosen {
@@ -165,7 +165,7 @@ impl State {
         let id = if one.may_store { id } else { privacy::unstored(id) };
         let answer = offered(self, &id, &one)?;
         turn.events.push(record(id.clone(), &one, asked.trigger, gate));
-        let Candidate { edit, place, cursor_line, .. } = one;
+        let EditCandidate { edit, place, cursor_line, .. } = one;
         let reports = self.next_edits.client_reports;
         self.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms, reports));
         Some(answer)
@@ -179,7 +179,12 @@ impl State {
     }
 }
 
-fn held_back(services: &Services, one: &Candidate, gate: &GateRecord, config: &Config) -> Reason {
+fn held_back(
+    services: &Services,
+    one: &EditCandidate,
+    gate: &GateRecord,
+    config: &Config,
+) -> Reason {
     let weighed = services.recorder.edit_gate().weighed_against(gate);
     Reason::HeldBack {
         probability: gate.probability,
@@ -188,7 +193,7 @@ fn held_back(services: &Services, one: &Candidate, gate: &GateRecord, config: &C
     }
 }
 
-fn judge(services: &Services, one: &Candidate, config: &Config) -> GateRecord {
+fn judge(services: &Services, one: &EditCandidate, config: &Config) -> GateRecord {
     let threshold = threshold(one, config);
     let mut gate = services.recorder.edit_gate().judge(&one.seen, threshold);
     if !config.gate.enabled {
@@ -197,7 +202,7 @@ fn judge(services: &Services, one: &Candidate, config: &Config) -> GateRecord {
     gate
 }
 
-fn threshold(one: &Candidate, config: &Config) -> f64 {
+fn threshold(one: &EditCandidate, config: &Config) -> f64 {
     config.completion.eagerness_in(&one.language).next_edit_threshold()
 }
 
@@ -209,7 +214,7 @@ fn reason(nothing: Nothing) -> Reason {
     }
 }
 
-fn offered(state: &State, id: &OfferId, one: &Candidate) -> Option<OfferedEdit> {
+fn offered(state: &State, id: &OfferId, one: &EditCandidate) -> Option<OfferedEdit> {
     let document = state.documents.get(&*one.edit.file)?;
     let position = |at| document.position(at, state.editor.encoding);
     Some(OfferedEdit {
@@ -222,7 +227,7 @@ fn offered(state: &State, id: &OfferId, one: &Candidate) -> Option<OfferedEdit> 
     })
 }
 
-fn record(id: OfferId, one: &Candidate, trigger: Trigger, gate: GateRecord) -> EventKind {
+fn record(id: OfferId, one: &EditCandidate, trigger: Trigger, gate: GateRecord) -> EventKind {
     EventKind::NextEdit(Box::new(Record {
         id,
         path: one.path.clone(),
