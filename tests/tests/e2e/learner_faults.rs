@@ -65,6 +65,13 @@ impl Fixture {
         self.failed(editor)
     }
 
+    /// Does the same twice, for two reasons, because a warning that repeats is logged once.
+    fn fails_twice(&self, editor: &Client) {
+        self.fails(editor);
+        self.learner(&format!("{READ_JOB}exit 1\n"));
+        self.fails(editor);
+    }
+
     fn failed(&self, editor: &Client) -> String {
         eventually("the update fails", || learner_status(editor)["state"] == "backoff");
         let learner = learner_status(editor);
@@ -234,8 +241,7 @@ fn a_missing_learner_is_named() {
 fn labels_set_aside_wait_again_after_a_restart() {
     let fixture = Fixture::new();
     let editor = fixture.editor_with_a_label();
-    fixture.fails(&editor);
-    fixture.fails(&editor);
+    fixture.fails_twice(&editor);
     assert!(editor.learn().unwrap().started);
     let set_aside = |status: Value| {
         status["last_error"].as_str().is_some_and(|error| {
@@ -254,8 +260,7 @@ fn labels_set_aside_wait_again_after_a_restart() {
 fn labels_set_aside_are_learned_from_once_another_update_succeeds() {
     let fixture = Fixture::new();
     let editor = fixture.editor_with_a_label();
-    fixture.fails(&editor);
-    fixture.fails(&editor);
+    fixture.fails_twice(&editor);
     assert!(editor.learn().unwrap().started);
     eventually("the third attempt fails", || learner_status(&editor)["waiting"] == 0);
     fixture.learner(&Quick::of(&fixture.home).learner());
