@@ -140,7 +140,9 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         if (id === undefined) return;
         this.offers.choose(id);
         if (!this.shown.isNew(id)) return;
-        void this.server.connected?.sendNotification(didShow, itemReference(id));
+        // Without the proposed API, the offers that VS Code shows by itself are not known here.
+        const turnedTo = !this.proposedApi;
+        void this.server.connected?.sendNotification(didShow, { ...itemReference(id), turnedTo });
     }
 
     reportPart(id: string | undefined, acceptedLength: number): void {

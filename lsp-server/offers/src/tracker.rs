@@ -463,6 +463,12 @@ impl Tracker {
         self.show(id, now_ms)
     }
 
+    /// Notes that the user turned to an offer of the answer on screen. It says nothing of offers
+    /// that are not reported.
+    pub fn turned_to(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
+        self.show(id, now_ms)
+    }
+
     /// Notes that an offer is on screen.
     fn show(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
         let before = self.live.as_ref().map(|answer| answer.current);

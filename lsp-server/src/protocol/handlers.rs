@@ -382,8 +382,10 @@ impl Backend {
     }
 
     async fn did_show(&self, params: ItemParams) {
-        if let Some(id) = params.id() {
-            self.shown(id);
+        match params.id() {
+            Some(id) if params.turned_to => self.maker(id).turned_to(id),
+            Some(id) => self.shown(id),
+            None => {}
         }
     }
 

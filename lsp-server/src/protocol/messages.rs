@@ -22,6 +22,10 @@ pub struct ItemParams {
     /// UTF-16 units from the start of `insertText`.
     #[serde(default, rename = "acceptedLength")]
     pub accepted_length: u32,
+    /// True if the user turned to the item, and the client cannot report the items that it shows by
+    /// itself.
+    #[serde(default, rename = "turnedTo")]
+    pub turned_to: bool,
 }
 
 #[derive(Debug, Deserialize)]

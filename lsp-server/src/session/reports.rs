@@ -42,6 +42,13 @@ impl Session {
         self.report(id, ClientReport::Shown(id), late);
     }
 
+    /// Notes that the user turned to an offer, as reported by a client that cannot report each offer
+    /// that it shows.
+    pub fn turned_to(&self, id: &str) {
+        let late = || EventKind::Shown { id: id.to_owned() };
+        self.report(id, late, |tracker, now_ms| tracker.turned_to(id, now_ms));
+    }
+
     /// Notes that the client has put a part of an offer into the document: `utf16` UTF-16 units.
     pub fn partly_accepted(&self, id: &str, utf16: u32) {
         if utf16 == 0 {

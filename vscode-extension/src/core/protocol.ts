@@ -20,7 +20,10 @@ export interface ItemReference {
     item: { command: { title: string; command: string; arguments: [string] } };
 }
 
-export const didShow = new NotificationType<ItemReference>('textDocument/didShowCompletion');
+/** `turnedTo`: the user turned to the item, and the editor does not tell what it shows by itself. */
+export const didShow = new NotificationType<ItemReference & { turnedTo: boolean }>(
+    'textDocument/didShowCompletion',
+);
 
 /** Reports where the cursor came to rest. */
 export const didFocus = new NotificationType<TextDocumentPositionParams>('textDocument/didFocus');

@@ -7,17 +7,7 @@ const READ: u64 = MIN_VISIBLE_MS;
 /// A tracker with the offer `push(item);` at offset 10, served at 0 ms.
 fn offered() -> Tracker {
     let mut tracker = Tracker::default();
-    let text = "push(item);".to_owned();
-    let offer = Offer {
-        id: "o1".into(),
-        uri: URI.into(),
-        start: 10,
-        text,
-        before: TextBefore::default(),
-        healing: String::new(),
-        entry_chars: 0,
-    };
-    assert_eq!(tracker.serve(vec![offer], false, 0), vec![]);
+    assert_eq!(tracker.serve(vec![offer("o1", "push(item);")], false, 0), vec![]);
     tracker
 }
 
@@ -353,17 +343,7 @@ fn a_pair_that_is_all_of_the_offer_may_have_been_typed() {
 /// `text` offered in `foo(|)`, of which it takes the bracket's place.
 fn offered_in_brackets(text: &str) -> Tracker {
     let mut tracker = Tracker::default();
-    let (id, uri, text) = ("o1".to_owned(), URI.to_owned(), text.to_owned());
-    let offer = Offer {
-        id,
-        uri,
-        start: 10,
-        text,
-        before: TextBefore::default(),
-        healing: String::new(),
-        entry_chars: 0,
-    };
-    tracker.serve(vec![offer], false, 0);
+    tracker.serve(vec![offer("o1", text)], false, 0);
     tracker.told("o1", ")", "");
     tracker
 }
@@ -473,20 +453,7 @@ const LINES: &str = "if größe {\n        b();\n    }";
 /// A tracker with an offer of several lines at offset 10, served at 0 ms.
 fn offered_lines() -> Tracker {
     let mut tracker = Tracker::default();
-    let (uri, text, healing) = (URI.into(), LINES.to_owned(), String::new());
-    tracker.serve(
-        vec![Offer {
-            id: "o1".into(),
-            uri,
-            start: 10,
-            text,
-            before: TextBefore::default(),
-            healing,
-            entry_chars: 0,
-        }],
-        false,
-        0,
-    );
+    tracker.serve(vec![offer("o1", LINES)], false, 0);
     tracker
 }
 
@@ -552,10 +519,8 @@ fn another_second_line_is_a_reject() {
     assert_eq!(chars_in_document, [11], "what was typed as offered stays known");
 }
 
-/// `o1` as above on screen, `o2` and `o3` to turn to.
-fn invoked_answer() -> Tracker {
-    let mut tracker = offered();
-    let offer = |id: &str, text: &str| Offer {
+fn offer(id: &str, text: &str) -> Offer {
+    Offer {
         id: id.into(),
         uri: URI.into(),
         start: 10,
@@ -563,7 +528,12 @@ fn invoked_answer() -> Tracker {
         before: TextBefore::default(),
         healing: String::new(),
         entry_chars: 0,
-    };
+    }
+}
+
+/// `o1` as above on screen, `o2` and `o3` to turn to.
+fn invoked_answer() -> Tracker {
+    let mut tracker = offered();
     tracker.complete(vec![offer("o2", "push_all(items);"), offer("o3", "sort();")], 0);
     tracker
 }
@@ -599,6 +569,22 @@ fn turning_to_another_rejects_nothing() {
     assert_eq!(tracker.tick(REJECT_TIMEOUT_MS), vec![], "its ten seconds begin anew");
     let events = tracker.rejected("o2", Outcome::RejectedEsc, 9_000);
     assert_eq!(outcomes(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
+}
+
+/// VS Code without its proposed API does not tell what it shows, and Hone's commands still say which
+/// alternative the user turned to. The next offer then counted as never displayed.
+#[test]
+fn turning_to_another_says_nothing_of_offers_that_are_not_reported() {
+    let judged = |turn: fn(&mut Tracker, &str, u64) -> Vec<EventKind>| {
+        let mut tracker = invoked_answer();
+        turn(&mut tracker, "o2", READ);
+        tracker.rejected("o2", Outcome::RejectedEsc, READ);
+        tracker.serve(vec![offer("o4", "pop();")], true, READ);
+        tracker.edit(URI, &insert(10, "x"), 2 * READ)
+    };
+    let ended = |outcome| vec![outcome_event("o4", outcome, Evidence::Document)];
+    assert_eq!(judged(Tracker::turned_to), ended(Outcome::RejectedEdit));
+    assert_eq!(judged(Tracker::shown), ended(Outcome::Unseen));
 }
 
 /// Clients show the first of several. It was the one that had been on screen first, and the next
