@@ -56,6 +56,8 @@ pub struct Served {
 #[derive(Debug, Clone, Copy)]
 pub enum ClientReport<'a> {
     Shown(&'a str),
+    /// The user turned to it. The client does not report each offer that it shows.
+    TurnedTo(&'a str),
     Accepted(&'a str),
     /// So many UTF-16 units of it are in the document.
     PartlyAccepted {
@@ -209,6 +211,7 @@ impl Offers {
         let tracker = &mut self.tracker;
         let events = match report {
             ClientReport::Shown(id) => tracker.shown(id, now_ms),
+            ClientReport::TurnedTo(id) => tracker.turned_to(id, now_ms),
             ClientReport::Accepted(id) => tracker.accepted(id),
             ClientReport::PartlyAccepted { id, utf16 } => tracker.partly_accepted(id, utf16),
             ClientReport::Taking(id) => tracker.taking(id, now_ms),

@@ -46,7 +46,7 @@ impl Session {
     /// that it shows.
     pub fn turned_to(&self, id: &str) {
         let late = || EventKind::Shown { id: id.to_owned() };
-        self.report(id, late, |tracker, now_ms| tracker.turned_to(id, now_ms));
+        self.report(id, ClientReport::TurnedTo(id), late);
     }
 
     /// Notes that the client has put a part of an offer into the document: `utf16` UTF-16 units.
