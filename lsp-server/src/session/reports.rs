@@ -42,8 +42,8 @@ impl Session {
         self.report(id, ClientReport::Shown(id), late);
     }
 
-    /// Notes that the user turned to an offer, as reported by a client that cannot report each offer
-    /// that it shows.
+    /// Notes that the user turned to an offer, as reported by a client that cannot report each
+    /// offer that it shows.
     pub fn turned_to(&self, id: &str) {
         let late = || EventKind::Shown { id: id.to_owned() };
         self.report(id, ClientReport::TurnedTo(id), late);

@@ -20,7 +20,7 @@ export interface ItemReference {
     item: { command: { title: string; command: string; arguments: [string] } };
 }
 
-/** `turnedTo`: the user turned to the item, and the editor does not tell what it shows by itself. */
+/** `turnedTo`: the user turned to it, in an editor that does not say what it shows by itself. */
 export const didShow = new NotificationType<ItemReference & { turnedTo: boolean }>(
     'textDocument/didShowCompletion',
 );

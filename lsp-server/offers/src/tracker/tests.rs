@@ -571,8 +571,8 @@ fn turning_to_another_rejects_nothing() {
     assert_eq!(outcomes(&events), [LEFT, Some(Outcome::RejectedEsc), UNSEEN]);
 }
 
-/// VS Code without its proposed API does not tell what it shows, and Hone's commands still say which
-/// alternative the user turned to. The next offer then counted as never displayed.
+/// VS Code without its proposed API does not say what it shows, and Hone's commands still say
+/// which alternative the user turned to. The next offer then counted as never displayed.
 #[test]
 fn turning_to_another_says_nothing_of_offers_that_are_not_reported() {
     let judged = |turn: fn(&mut Tracker, &str, u64) -> Vec<EventKind>| {
