@@ -285,19 +285,15 @@ impl Checker<'_> {
         for dependency in &package.dependencies {
             let dependency_name = &dependency.name;
             // A crate's tests may depend on the crate itself with more of its features.
-            if dependency_name == name {
+            let is_allowed = !dependency.is_of_workspace
+                || dependency_name == name
+                || rule.may_depend_on.contains(dependency_name);
+            if is_allowed {
                 continue;
             }
             let what = format!("`{name}` depends on `{dependency_name}`");
-            let is = |other: &String| other == dependency_name;
-            let owner = self.rules.crates.iter().find(|rule| rule.alone.iter().any(is));
-            let advice = if dependency.is_of_workspace && !rule.may_depend_on.iter().any(is) {
-                format!("of the workspace it may depend on {}", listed(&rule.may_depend_on))
-            } else if let Some(owner) = owner.filter(|owner| owner.name != *name) {
-                format!("only `{}` may name it", owner.name)
-            } else {
-                continue;
-            };
+            let advice =
+                format!("of the workspace it may depend on {}", listed(&rule.may_depend_on));
             self.problems.push(Problem::new(&package.manifest, dependency.line, what, advice));
         }
         for banned in &rule.never_links {

@@ -41,8 +41,6 @@ pub struct CrateRule {
     pub may_depend_on: Vec<String>,
     /// External crates that must not be among its dependencies' dependencies either.
     pub never_links: Vec<String>,
-    /// External crates that no other crate of the workspace may name.
-    pub alone: Vec<String>,
     pub line: usize,
 }
 
@@ -140,7 +138,6 @@ impl Rules {
                 name: cell(0)?.pop().context("the row names no crate")?,
                 may_depend_on: cell(1)?,
                 never_links: cell(2)?,
-                alone: cell(3)?,
                 line,
             }),
             Kind::Bans => self.bans.push(Ban { modules: cell(0)?, never: cell(1)? }),
@@ -171,9 +168,9 @@ Words, and `names` in them.
 | `left`, `right` | | |
 | beside them: `middle` | `lib` | |
 
-| crate | may depend on | never links | alone depends on |
-|---|---|---|---|
-| `lib` | nothing | `web`, `zip` | `db` |
+| crate | may depend on | never links |
+|---|---|---|
+| `lib` | nothing | `web`, `zip` |
 
 | module | never imports |
 |---|---|
@@ -196,7 +193,6 @@ Words, and `names` in them.
             (&"lib".into(), &"web".into())
         );
         assert_eq!(rules.crates[0].never_links, ["web", "zip"]);
-        assert_eq!(rules.crates[0].alone, ["db"]);
         assert_eq!(rules.bans[0].never, ["left::server"]);
         assert_eq!(
             (rules.exceptions[0].to.as_str(), rules.exceptions[0].line),
@@ -208,7 +204,7 @@ Words, and `names` in them.
     fn a_section_that_cannot_be_read_is_named_by_its_line() {
         let error = |page: &str| format!("{:#}", parse(page).unwrap_err());
         assert!(error("# Architecture\n").contains("`<!-- layers -->`"));
-        let short = PAGE_OF_TWO.replace("| `lib` | nothing | `web`, `zip` | `db` |", "| `lib` |");
+        let short = PAGE_OF_TWO.replace("| `lib` | nothing | `web`, `zip` |", "| `lib` |");
         assert_eq!(error(&short), "ARCHITECTURE.md:14: column 2 is missing");
         let unknown = PAGE_OF_TWO.replace("| module |", "| thing |");
         assert!(error(&unknown).starts_with("ARCHITECTURE.md:16: a table here begins with"));
