@@ -24,3 +24,6 @@ mod tasks;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]
 mod testing;
+
+// What `hone-lab` makes of texts is what a history makes of them.
+pub use learning::history::texts;

@@ -1,9 +1,9 @@
 //! `hone gate` and `hone trial`: what the gate has learned, and how the newest adapter fares.
 
 use crate::adapters::gate_prior;
-use crate::cli::gate_log::{as_prior, verdicts};
+use crate::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
+use crate::cli::inspect;
 use crate::cli::settings::Configured;
-use crate::cli::{inspect, lab};
 use crate::paths::Paths;
 use anyhow::{Context, Result, ensure};
 use comfy_table::{Table, presets};
@@ -85,7 +85,7 @@ async fn adopt(home: &Paths, from: &Path) -> Result<()> {
     home.create()?;
     let mut gate = Gate::default();
     verdicts(from)?.iter().for_each(|judged| gate.learn(judged));
-    let (prior, labels) = as_prior(&gate, lab::gate::BETWEEN_USERS);
+    let (prior, labels) = as_prior(&gate, BETWEEN_USERS);
     gate_prior::save(&prior, &home.adapters())?;
     let when = if inspect::current(home).await?.daemon.is_some() {
         "; it does from the daemon's next start on: `hone stop`, and the editor starts it"

@@ -11,6 +11,9 @@ use policy::gate::prior::{self, Prior};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+/// Deviation that a weight is given next to what a fit leaves, because users differ.
+pub const BETWEEN_USERS: f64 = 0.2;
+
 /// The verdicts in the log of a home, in order, each with what the gate learns of it.
 pub fn verdicts(home: &Path) -> Result<Vec<Label>> {
     let log = SledLog::open(&Paths::at(home.to_owned()).event_log())?;

@@ -11,9 +11,8 @@ mod doctor;
 mod events;
 mod forget;
 mod gate;
-mod gate_log;
+pub mod gate_log;
 mod inspect;
-mod lab;
 mod learn;
 mod log_lines;
 mod model;
@@ -192,9 +191,6 @@ enum Command {
         /// Milliseconds
         ms: u64,
     },
-    /// Do what only experiments need
-    #[command(subcommand, hide = true)]
-    Lab(lab::LabCommand),
     /// Measure what Hone would give you, on your own git history
     ///
     /// A simulated developer types your real commits into a temporary daemon,
@@ -304,7 +300,6 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Model(command) => model::run(&home, command).await,
-        Command::Lab(command) => lab::run(command),
         // `run` handles it before it builds the runtime.
         Command::Rehearse { .. } => Ok(()),
     }
@@ -318,28 +313,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    /// The help of a command, as a user sees it.
-    fn help(command: &[&str]) -> String {
-        let all = ["hone"].iter().chain(command).chain(&["--help"]);
-        let Err(error) = Cli::try_parse_from(all) else { panic!("{command:?} shows no help") };
-        error.to_string()
-    }
-
-    #[test]
-    fn what_only_experiments_need_is_shown_by_hone_lab_alone() {
-        assert!(!help(&[]).contains(" lab "));
-        for (command, options) in [
-            ("gate", ["--replay", "--fit", "--between-users"].as_slice()),
-            ("trial", &["--accept-rate", "--runs"]),
-        ] {
-            let (plain, lab) = (help(&[command]), help(&["lab", command]));
-            for option in options {
-                assert!(!plain.contains(option), "{option}: {plain}");
-                assert!(lab.contains(option), "{option}: {lab}");
-            }
-        }
-        assert!(help(&["gate"]).contains("--adopt"));
     }
 }

@@ -21,17 +21,14 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
         "config get" => vec![],
         "config set" => owned(&["lab.max_tokens", "9"]),
         "forget" => owned(&["--all", "--yes"]),
-        "lab gate" => vec!["--replay".into(), folder.display().to_string()],
-        "lab texts" => vec!["--model".into(), new.clone(), new],
         "model use" => owned(&["smollm2-135m"]),
         "team contribute" => owned(&["--members", "3"]),
         "team join" => owned(&["127.0.0.1:9"]),
-        "lab trial" => owned(&["--runs", "2"]),
         _ => vec![],
     }
 }
 
-/// The commands below one, by its help. `hone lab` is hidden, and named here.
+/// The commands below one, by its help.
 fn commands(home: &Home, above: &[&str]) -> Vec<String> {
     let help = home.output(&[above, &["--help"]].concat());
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
@@ -39,9 +36,6 @@ fn commands(home: &Home, above: &[&str]) -> Vec<String> {
     let names = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let mut names: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
     names.retain(|name| *name != "help");
-    if above.is_empty() {
-        names.push("lab");
-    }
     let below = names.iter().flat_map(|name| {
         let command = [above, &[*name]].concat();
         // Another program answers `hone rehearse --help`, and a server has no commands.

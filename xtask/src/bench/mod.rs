@@ -100,9 +100,14 @@ fn home(workspace: &Workspace) -> PathBuf {
 /// An example of this workspace, with `hone` and the models as arguments.
 fn example(workspace: &Workspace, name: &str) -> Process {
     let mut example = Process::new(workspace.binary(&format!("examples/{name}")));
-    example.arg("--hone").arg(workspace.binary("hone"));
-    example.arg("--models").arg(home(workspace).join("models"));
+    with_home(workspace, &mut example);
     example
+}
+
+/// Names `hone` and the folder of the models to a measurement.
+fn with_home(workspace: &Workspace, measurement: &mut Process) {
+    measurement.arg("--hone").arg(workspace.binary("hone"));
+    measurement.arg("--models").arg(home(workspace).join("models"));
 }
 
 /// Runs a measurement; answers the JSON object that it prints.

@@ -45,7 +45,8 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]);
     steps.run("problems", install.arg(&folder).arg(PROBLEMS))?;
 
-    let mut infill = super::example(workspace, "infill");
+    let mut infill = Command::new(workspace.binary("hone-lab"));
+    super::with_home(workspace, infill.arg("infill"));
     for path in &arguments.adapter {
         infill.arg("--adapter").arg(path);
     }

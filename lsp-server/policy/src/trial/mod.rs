@@ -20,7 +20,6 @@ mod arms;
 pub mod betting;
 pub mod monitors;
 mod rewards;
-pub mod simulation;
 mod status;
 
 pub use arms::Arms;
@@ -43,7 +42,7 @@ pub const PROMOTING_REFERENCES: f64 = 100.0;
 
 /// Evidence of verdicts that drops: fewer of the candidate's offers are accepted than of the
 /// incumbent's. To keep a bad candidate costs the user, and to drop a good one costs what was
-/// learned from some hundred verdicts. With these values and those of [`KNOWN_RATE_BETS`] `hone lab
+/// learned from some hundred verdicts. With these values and those of [`KNOWN_RATE_BETS`] `hone-lab
 /// trial` meets its two bounds.
 pub const DROPPING: f64 = 20.0;
 
@@ -171,7 +170,8 @@ impl Trial {
         }
     }
 
-    fn observe_reward(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
+    /// Learns the reward of an offer, which was drawn with this propensity.
+    pub fn observe_reward(&mut self, adapter: AdapterVersion, propensity: f64, reward: f64) {
         let reward = reward.clamp(0.0, 1.0);
         // Every version in this trial is the incumbent or belongs to the candidate's line. The
         // answers of the base as a third arm are not compared.

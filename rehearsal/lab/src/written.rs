@@ -1,13 +1,13 @@
 //! Draws what the authors of some repositories wrote, as texts to learn from.
 //!
-//!   written --since 2024-07-01 --hunks 150 --per-commit 3 REPO… > written.jsonl
+//!   hone-lab written --since 2024-07-01 --hunks 150 --per-commit 3 REPO… > written.jsonl
 //!
 //! Each line of the output is one hunk of a commit: the file with all that was written above it,
 //! the cursor where the hunk begins, and what was written there. Some hunks of many commits are
 //! drawn at random, so that no large commit speaks for its author.
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser;
+use clap::Args;
 use jiff::civil::Date;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -18,9 +18,8 @@ use serde_json::json;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-#[derive(Parser)]
-#[command(about = "Draws what the authors of some repositories wrote, as texts to learn from")]
-struct Arguments {
+#[derive(Args)]
+pub struct Arguments {
     #[arg(required = true, value_name = "REPO")]
     repos: Vec<PathBuf>,
     /// Only commits of this author; one for all repositories, or one for each
@@ -39,8 +38,7 @@ struct Arguments {
     seed: u64,
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+pub fn run(arguments: &Arguments) -> Result<()> {
     let (repos, authors) = (arguments.repos.len(), arguments.author.len());
     ensure!(
         authors <= 1 || authors == repos,

@@ -28,7 +28,7 @@ pub struct Scores {
     pub nats: f64,
 }
 
-/// The episodes of a file of `hone lab texts`.
+/// The episodes of a file of `hone-lab texts`.
 pub fn episodes(path: &Path) -> anyhow::Result<Vec<Episode>> {
     let lines = BufReader::new(File::open(path).with_context(|| path.display().to_string())?);
     let read = |line: std::io::Result<String>| Ok(serde_json::from_str(&line?)?);

@@ -1,8 +1,6 @@
-//! `hone lab texts`: what somebody wrote, as the episodes that the daemon would have recorded if
+//! `hone-lab texts`: what somebody wrote, as the episodes that the daemon would have recorded if
 //! nothing had been offered there.
 
-use crate::config::Config;
-use crate::learning::history::texts::{Episodes, Written};
 use anyhow::{Context, Result};
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
@@ -11,6 +9,8 @@ use engine::speed::PromptSpeed;
 use engine::{Engine, Request};
 use feedback::episode::Episode;
 use feedback::event::{Completion, Evidence, Outcome, Sampling};
+use hone::config::Config;
+use hone::texts::{Episodes, Written};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fs::File;
@@ -76,10 +76,10 @@ pub fn run(args: &TextsArgs) -> Result<()> {
         let line = written.written.lines().next().unwrap_or_default().to_owned();
         let episodes = Episodes { engine: &engine, window, model_sha256: &found.sha256 };
         let text = episodes.of(written, number);
-        say!("{}", serde_json::to_string(&text)?)?;
+        println!("{}", serde_json::to_string(&text)?);
         for sample in 0..args.samples {
             let drawn = draw(&mut engine, &prompt, &text, &line, sample)?;
-            say!("{}", serde_json::to_string(&drawn)?)?;
+            println!("{}", serde_json::to_string(&drawn)?);
         }
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Simulates trials of users with a known acceptance rate, to show which differences a trial can
 //! detect.
 
-use super::{Arms, End, Rewards, Trial};
 use feedback::job::Distribution;
+use policy::trial::{Arms, End, Rewards, Trial};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde::Serialize;

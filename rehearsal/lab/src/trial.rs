@@ -1,8 +1,10 @@
-//! `hone lab trial`: what a trial can tell apart, and after how many offers.
+//! `hone-lab trial`: what a trial can tell apart, and after how many offers.
+
+mod simulation;
 
 use anyhow::Result;
 use comfy_table::{Table, presets};
-use policy::trial::simulation::{EFFECTS, simulate_trials};
+use simulation::{EFFECTS, simulate_trials};
 
 #[derive(Debug, clap::Args)]
 pub struct TrialArgs {
@@ -43,13 +45,13 @@ pub fn run(args: &TrialArgs) -> Result<()> {
         operations.push(operation);
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&operations)?)?;
+        println!("{}", serde_json::to_string_pretty(&operations)?);
     } else {
-        say!(
+        println!(
             "{} trials of each effect on a {:.0} % accept rate, verdicts alone:\n{table}",
             args.runs,
             100.0 * args.accept_rate
-        )?;
+        );
     }
     Ok(())
 }

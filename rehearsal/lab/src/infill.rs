@@ -6,7 +6,7 @@
 //! of the prompts. With several models, each has a daemon, and they answer in turns.
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser;
+use clap::Args;
 use flate2::read::GzDecoder;
 use rehearsal::client::{Client, TriggerKind};
 use rehearsal::document::Position;
@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-#[derive(Parser)]
-struct Arguments {
+#[derive(Args)]
+pub struct Arguments {
     /// The `hone` to measure
     #[arg(long)]
     hone: PathBuf,
@@ -237,8 +237,7 @@ impl Score {
     }
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+pub fn run(arguments: &Arguments) -> Result<()> {
     let file = File::open(&arguments.problems)
         .with_context(|| arguments.problems.display().to_string())?;
     let problems: Result<Vec<Problem>> = BufReader::new(GzDecoder::new(file))
@@ -250,10 +249,10 @@ fn main() -> Result<()> {
         arguments.adapter.is_empty() || arguments.model.len() == 1,
         "an adapter belongs to one model: give --model once"
     );
-    let servers = arguments.model.iter().map(|model| Server::start(&arguments, model));
+    let servers = arguments.model.iter().map(|model| Server::start(arguments, model));
     let servers = servers.collect::<Result<Vec<_>>>()?;
-    let variants = Variant::all(&arguments, &servers);
-    println!("{}", measure(&variants, &arguments, &problems)?);
+    let variants = Variant::all(arguments, &servers);
+    println!("{}", measure(&variants, arguments, &problems)?);
     Ok(())
 }
 

@@ -1,10 +1,10 @@
-//! `hone lab gate`: what a gate would have shown of offers that were all shown, and a prior
+//! `hone-lab gate`: what a gate would have shown of offers that were all shown, and a prior
 //! fitted to logs.
 
-use crate::cli::gate_log::{as_prior, verdicts};
 use anyhow::{Result, bail, ensure};
 use comfy_table::{Table, presets};
 use feedback::episode::Label;
+use hone::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
 use policy::gate::Gate;
 use policy::gate::features::NAMES;
 use policy::gate::prior::{self, Prior};
@@ -35,9 +35,6 @@ pub struct GateArgs {
 /// less (https://cursor.com/blog/tab-rl).
 const HELD_BACK: f64 = 0.21;
 
-/// Deviation that a weight is given beside what a fit leaves, because users differ.
-pub const BETWEEN_USERS: f64 = 0.2;
-
 /// Thresholds of the table, as probabilities of acceptance.
 const THRESHOLDS: [f64; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5];
 
@@ -49,7 +46,10 @@ pub fn run(args: &GateArgs) -> Result<()> {
     match (args.replay.is_empty(), args.fit.is_empty()) {
         (true, true) => bail!("name homes with --replay, with --fit, or with both"),
         (true, false) => print_fit(args),
-        (false, _) => print_replay(&replay(args)?, args.json),
+        (false, _) => {
+            print_replay(&replay(args)?, args.json);
+            Ok(())
+        }
     }
 }
 
@@ -80,9 +80,9 @@ fn fit(homes: &[PathBuf], args: &GateArgs) -> Result<(Prior, u64)> {
 
 fn print_fit(args: &GateArgs) -> Result<()> {
     let (prior, labels) = fit(&args.fit, args)?;
-    say!("// Fitted to {labels} verdicts.")?;
+    println!("// Fitted to {labels} verdicts.");
     for (i, name) in NAMES.iter().enumerate() {
-        say!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i])?;
+        println!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i]);
     }
     Ok(())
 }
@@ -159,7 +159,7 @@ fn replay(args: &GateArgs) -> Result<Vec<Offer>> {
     Ok(offers)
 }
 
-fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
+fn print_replay(offers: &[Offer], json: bool) {
     let error = offers.iter().map(|offer| (offer.probability - offer.reward).powi(2));
     let error = error.sum::<f32>() / offers.len().max(1) as f32;
     let all = Shown::of(offers, |_| 1.0);
@@ -173,9 +173,9 @@ fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
     let kept = kept_without_the_least(offers);
     if json {
         let (error, kept) = (f64::from(error), f64::from(kept));
-        say!("{}", serde_json::json!({ "rows": rows, "squared_error": error, "kept": kept }))
+        println!("{}", serde_json::json!({ "rows": rows, "squared_error": error, "kept": kept }));
     } else {
-        say!(
+        println!(
             "{} offers. The gate saw each one before it learned its verdict. The table says what\n\
              a threshold alone would have done, and what serving would have done, which shows\n\
              what the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
@@ -185,7 +185,7 @@ fn print_replay(offers: &[Offer], json: bool) -> Result<()> {
             table(&rows),
             100.0 * HELD_BACK,
             100.0 * kept
-        )
+        );
     }
 }
 

@@ -1,9 +1,9 @@
 //! Tells what the part of an adapter that a team shares is worth, and the private part beside it.
 //!
-//!   team_parts --model base.gguf --rounds 4 \
+//!   hone-lab team-parts --model base.gguf --rounds 4 \
 //!     --member rich=rich.past.jsonl,rich.later.jsonl --member … --newcomer ann=ann.later.jsonl
 //!
-//! The episodes are those of `hone lab texts`. In each round every member learns on the next 16 of
+//! The episodes are those of `hone-lab texts`. In each round every member learns on the next 16 of
 //! their texts with all but the shared part frozen, the change is clipped and rounded as it is
 //! before it leaves a machine, and the mean is the next version. Flower and its masks are left out:
 //! they add whole numbers exactly. A line is right if greedy decoding gives all of it.
@@ -13,13 +13,12 @@
 //!
 //! `--out` keeps the exact one, and `--start` begins with one that was kept:
 //!
-//!   team_parts --model base.gguf --start core.bin --newcomer ann=ann.later.jsonl
+//!   hone-lab team-parts --model base.gguf --start core.bin --newcomer ann=ann.later.jsonl
 
-mod lines;
-mod scoring;
-
+use crate::lines::{Scores, episodes, gain, interval};
+use crate::scoring::{Base, prompts, score_texts};
 use anyhow::{Context, anyhow, ensure};
-use clap::Parser;
+use clap::Args;
 use feedback::episode::Episode;
 use feedback::job::Hyper;
 use learner::model::lora::Lora;
@@ -29,7 +28,6 @@ use learner::ppo::adam::Adam;
 use learner::ppo::batch::Batch;
 use learner::ppo::square::Square;
 use learner::ppo::trained_part::TrainedPart;
-use lines::{Scores, episodes, gain, interval};
 use models::gguf::Gguf;
 use models::team::compose::compose;
 use models::team::contribution::{Limits, contribute, normal};
@@ -38,7 +36,6 @@ use models::team::delta;
 use models::team::frame::Frame;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use scoring::{Base, prompts, score_texts};
 use serde_json::json;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -48,8 +45,8 @@ const TEXTS_OF_ROUND: usize = 16;
 /// The norm of a contribution, as `lab.team_max_norm` is installed.
 const MAX_NORM: f64 = 0.1;
 
-#[derive(Parser)]
-struct Arguments {
+#[derive(Args)]
+pub struct Arguments {
     #[arg(long)]
     model: PathBuf,
     /// A member: name, texts to learn from, and later texts to be scored on, if any
@@ -134,8 +131,7 @@ struct Team<'a> {
     seed: u64,
 }
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let gguf = Gguf::open(&arguments.model)?;
     let base = Base::open(&gguf)?;
     let frame = Frame::of(&gguf, &base.sha256)?;

@@ -1,20 +1,19 @@
 //! Measures settings of the learner on recorded events, without typing anything again.
 //!
-//!   prequential --model base.gguf --prompts CACHE HOME… --variant learning_rate=1e-3 …
+//!   hone-lab prequential --model base.gguf --prompts CACHE HOME… --variant learning_rate=1e-3 …
 //!
 //! It goes through the events of a home in order. Each batch of texts is scored by the adapter
 //! that has learned from the earlier batches, before it is learned from itself (prequential
 //! analysis, Dawid 1984).
 //!
-//! A rehearsal measures what a setting is worth to the user. This example takes a tenth of the
+//! A rehearsal measures what a setting is worth to the user. This program takes a tenth of the
 //! time and shows which settings are worth a rehearsal. The events are those of the adapters
 //! that served; what another adapter would have offered is unknown.
 
-mod lines;
-mod scoring;
-
+use crate::lines::{self, Scores, interval};
+use crate::scoring::{Base, TokenScores, prompts, score_texts};
 use anyhow::{Context, ensure};
-use clap::Parser;
+use clap::Args;
 use feedback::episode::{Episode, Fold};
 use feedback::event::EventKind;
 use feedback::job::Hyper;
@@ -28,11 +27,9 @@ use learner::model::weights::{DOWN, GATE, Shape, UP};
 use learner::ppo;
 use learner::ppo::batch::{Batch, Sample};
 use learner::ppo::trained_part::TrainedPart;
-use lines::{Scores, interval};
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
-use scoring::{Base, TokenScores, prompts, score_texts};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
@@ -41,8 +38,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Instant;
 
-#[derive(Parser)]
-struct Arguments {
+#[derive(Args)]
+pub struct Arguments {
     #[arg(long)]
     model: PathBuf,
     /// The folder that keeps the prompts for the next variant
@@ -51,7 +48,7 @@ struct Arguments {
     /// NAME=VALUE,…: settings of `lab.ppo`, or `batch`, `first`, `average`,
     /// `maps`, `samples` and `band`. The adapter changes no layer before `first`, and with
     /// `maps=attention` no map of the feed-forward part. With `average` a running mean of the
-    /// weights serves, of which an update keeps this share. Of the samples of `hone lab texts
+    /// weights serves, of which an update keeps this share. Of the samples of `hone-lab texts
     /// --samples` each text has `samples` at most. With `band` only texts are learned from that a
     /// sample comes near and none gives: so many edits for each character of its first line at most
     #[arg(long = "variant")]
@@ -68,7 +65,7 @@ struct Arguments {
     /// Print a row for every batch, too
     #[arg(long)]
     batches: bool,
-    /// Homes, or files that `hone lab texts` printed
+    /// Homes, or files that `hone-lab texts` printed
     homes: Vec<PathBuf>,
 }
 
@@ -151,8 +148,7 @@ impl Score {
 /// The running mean is warmed up: after n updates its decay is at most n / (n + 9).
 const AVERAGE_WARMUP: f64 = 9.0;
 
-fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let gguf = Gguf::open(&arguments.model)?;
     let base = Base::open(&gguf)?;
     let mut streams = vec![];
@@ -176,7 +172,7 @@ fn main() -> anyhow::Result<()> {
             let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
             let mut cache = KnownPrompts::new(Some(cache.map_err(anyhow::Error::msg)?), None);
             let episodes = few_samples(episodes, variant.samples);
-            let texts = run(&base, &episodes, variant, &mut cache, &|texts| {
+            let texts = score_stream(&base, &episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -251,7 +247,8 @@ fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
     Ok(batch.context("there are no episodes")?.episodes)
 }
 
-fn run(
+/// Goes through the episodes in order: scores each batch, and learns from it.
+fn score_stream(
     base: &Base,
     episodes: &[Episode],
     variant: &Variant,
@@ -306,8 +303,8 @@ fn run(
         let mean = served
             .tensors()
             .zip(lora.tensors())
-            .map(|(mean, new)| (mean * decay)? + (new * (1.0 - decay))?);
-        let mean = mean.collect::<candle_core::Result<Vec<_>>>()?;
+            .map(|(mean, new)| anyhow::Ok(((mean * decay)? + (new * (1.0 - decay))?)?));
+        let mean = mean.collect::<anyhow::Result<Vec<_>>>()?;
         served.replace(mean);
     }
     ensure!(!texts.is_empty(), "the events contain no typed text");
@@ -317,7 +314,7 @@ fn run(
 }
 
 /// Where A and B are both 0, so are their gradients, and the pair stays without effect.
-fn leave_out_feed_forward(lora: &mut Lora, shape: &Shape) -> candle_core::Result<()> {
+fn leave_out_feed_forward(lora: &mut Lora, shape: &Shape) -> anyhow::Result<()> {
     for layer in &mut lora.layers {
         for (pair, map) in layer.iter_mut().zip(shape.maps()) {
             if [GATE, UP, DOWN].contains(map) {
@@ -328,7 +325,7 @@ fn leave_out_feed_forward(lora: &mut Lora, shape: &Shape) -> candle_core::Result
     Ok(())
 }
 
-/// Returns true if an episode is a sample of `hone lab texts --samples`.
+/// Returns true if an episode is a sample of `hone-lab texts --samples`.
 fn is_drawn(episode: &Episode) -> bool {
     episode.completion.sampling.temperature > 0.0
 }

@@ -1,0 +1,48 @@
+//! The program `hone-lab`: measurements and experiments behind the pages of docs/lab. No package of
+//! a release has it.
+// The daemons that it measures share the folder of models by links.
+#![cfg(unix)]
+
+mod gate;
+mod infill;
+mod lines;
+mod prequential;
+mod scoring;
+mod team_parts;
+mod texts;
+mod trial;
+mod written;
+
+use anyhow::Result;
+use clap::Parser;
+
+#[derive(Parser)]
+#[command(name = "hone-lab", version, about = "Measurements behind docs/lab")]
+enum Command {
+    /// Ask the logs of other homes what a gate would have held back, or fit a prior to them
+    Gate(gate::GateArgs),
+    /// Simulate trials of candidates with known effects, and print how they end
+    Trial(trial::TrialArgs),
+    /// Turn written texts into episodes, as if nothing had been offered where they were written
+    Texts(texts::TextsArgs),
+    /// Draw what the authors of some repositories wrote, as texts to learn from
+    Written(written::Arguments),
+    /// Measure settings of the learner on recorded events, without typing anything again
+    Prequential(prequential::Arguments),
+    /// Measure what the part of an adapter that a team shares is worth
+    TeamParts(team_parts::Arguments),
+    /// Complete HumanEval's missing lines through the editor's protocol
+    Infill(infill::Arguments),
+}
+
+fn main() -> Result<()> {
+    match Command::parse() {
+        Command::Gate(arguments) => gate::run(&arguments),
+        Command::Trial(arguments) => trial::run(&arguments),
+        Command::Texts(arguments) => texts::run(&arguments),
+        Command::Written(arguments) => written::run(&arguments),
+        Command::Prequential(arguments) => prequential::run(&arguments),
+        Command::TeamParts(arguments) => team_parts::run(&arguments),
+        Command::Infill(arguments) => infill::run(&arguments),
+    }
+}
