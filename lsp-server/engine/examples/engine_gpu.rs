@@ -58,6 +58,7 @@ impl Bench {
             template: self.template,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             adapts_threads: false,
+            scoring_threads: 1,
             gpu_layers,
             prompt_tokens: PROMPT_TOKENS,
             micro_batch,

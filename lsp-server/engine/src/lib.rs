@@ -111,7 +111,7 @@ impl Answer {
 }
 
 /// A text that several adapters score.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoreRequest {
     pub prompt: ScorePrompt,
     /// The beginning of the text that the prompt left out.
@@ -121,7 +121,7 @@ pub struct ScoreRequest {
     pub adapters: Vec<AdapterVersion>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScorePrompt {
     Fim(FimPrompt),
     /// The tokens as they were served: see [`Generated`].
@@ -140,6 +140,14 @@ pub struct Score {
     /// True if each token is the likeliest at its place, and the likeliest last token ends the
     /// line. Greedy decoding then gives this text.
     pub is_greedy: bool,
+}
+
+/// The scores of a text, in the order of the adapters.
+#[derive(Debug, Clone)]
+pub struct Scored {
+    pub scores: Vec<Score>,
+    /// The time for which they were computed.
+    pub took: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +191,8 @@ pub trait Engine {
     /// was computed by then stays.
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError>;
 
-    /// Scores a text under each adapter. Stops soon after `abort` turns true.
+    /// Scores a text under each adapter. Stops soon after `abort` turns true; the same request then
+    /// continues where it stopped.
     fn score(
         &mut self,
         request: &ScoreRequest,

@@ -8,6 +8,7 @@
 use super::Score;
 use super::sampler::Softmax;
 use models::vocab::Vocab;
+use std::ops::ControlFlow;
 
 /// A text to be scored, with all tokens that may end its last line.
 pub struct LineEndVariants<'a> {
@@ -36,53 +37,92 @@ impl<'a> LineEndVariants<'a> {
         LineEndVariants { head, last: ends.to_vec(), open: vocab.left_open(*last) }
     }
 
-    /// The tokens to feed behind the prompt for [`LineEndVariants::rows`] rows of logits. The
-    /// prompt itself gives the first row.
+    /// The tokens to feed behind the prompt. Each gives a row of logits, and the prompt itself gives
+    /// the first row.
     pub fn fed(&self) -> impl Iterator<Item = u32> {
         self.head.iter().copied().chain(self.open)
     }
 
-    pub fn rows(&self) -> usize {
-        self.head.len() + 1 + usize::from(self.open.is_some())
-    }
-
-    /// Scores the text. `None` where a row is missing, or where the text does not reproduce the
-    /// text that healing cut.
-    pub fn score<'r>(
+    /// Reads the next row of logits. Breaks with the score once no further row is needed, and with
+    /// `None` if the text does not reproduce the text that healing cut.
+    pub fn read(
         &self,
-        row: impl Fn(usize) -> Option<&'r [f32]>,
+        partial: &mut PartialScore,
+        row: &[f32],
         healing: &[u8],
         vocab: &Vocab,
-    ) -> Option<Score> {
-        let mut need = healing;
-        let mut score = Score { logprob: 0.0, is_greedy: true };
-        for (index, &token) in self.head.iter().enumerate() {
-            let softmax = Softmax::new(row(index)?, vocab, need, 1.0)?;
-            score.logprob += softmax.logprob_of(&[token])?;
-            score.is_greedy &= softmax.best == token;
-            need = &need[vocab.piece(token).len().min(need.len())..];
-        }
-        let at = self.head.len();
-        let softmax = Softmax::new(row(at)?, vocab, need, 1.0)?;
-        let ended = softmax.logprob_of(&self.last);
-        let mut ends = self.last.contains(&softmax.best);
-        let mut logprob = ended;
-        if let Some(open) = self.open
-            && let Some(open_logprob) = softmax.logprob_of(&[open])
-            && need.len() <= vocab.piece(open).len()
-        {
-            let behind = Softmax::new(row(at + 1)?, vocab, &[], 1.0)?;
+    ) -> ControlFlow<Option<Score>> {
+        self.place(partial, row, healing, vocab).unwrap_or(ControlFlow::Break(None))
+    }
+
+    fn place(
+        &self,
+        partial: &mut PartialScore,
+        row: &[f32],
+        healing: &[u8],
+        vocab: &Vocab,
+    ) -> Option<ControlFlow<Option<Score>>> {
+        let at = partial.rows;
+        partial.rows += 1;
+        if let Some((open, is_best)) = partial.open {
+            let behind = Softmax::new(row, vocab, &[], 1.0)?;
             let breaks = vocab.bare_ends();
-            ends |= softmax.best == open && breaks.contains(&behind.best);
-            let ended_behind = behind.logprob_of(breaks).map(|logprob| open_logprob + logprob);
-            logprob = match (ended, ended_behind) {
+            partial.ends |= is_best && breaks.contains(&behind.best);
+            let ended_behind = behind.logprob_of(breaks).map(|logprob| open + logprob);
+            partial.ended = match (partial.ended, ended_behind) {
                 (Some(a), Some(b)) => Some(a.max(b) + (-(a - b).abs()).exp().ln_1p()),
                 (one, other) => one.or(other),
             };
+            return partial.whole();
         }
-        score.logprob += logprob?;
-        score.is_greedy &= ends;
-        Some(score)
+        let need = &healing[partial.healed..];
+        let softmax = Softmax::new(row, vocab, need, 1.0)?;
+        if let Some(&token) = self.head.get(at) {
+            partial.logprob += softmax.logprob_of(&[token])?;
+            partial.parts |= softmax.best != token;
+            partial.healed = (partial.healed + vocab.piece(token).len()).min(healing.len());
+            return Some(ControlFlow::Continue(()));
+        }
+        partial.ended = softmax.logprob_of(&self.last);
+        partial.ends = self.last.contains(&softmax.best);
+        if let Some(open) = self.open
+            && let Some(logprob) = softmax.logprob_of(&[open])
+            && need.len() <= vocab.piece(open).len()
+        {
+            partial.open = Some((logprob, softmax.best == open));
+            return Some(ControlFlow::Continue(()));
+        }
+        partial.whole()
+    }
+}
+
+/// What the rows read so far say of a text.
+#[derive(Debug, Clone, Default)]
+pub struct PartialScore {
+    rows: usize,
+    /// The bytes of the healed text that the tokens so far reproduce.
+    healed: usize,
+    logprob: f32,
+    /// Whether another token was likelier at one of the places.
+    parts: bool,
+    /// ln π of ending the line behind the head.
+    ended: Option<f32>,
+    /// Whether the likeliest token there ends the line.
+    ends: bool,
+    /// ln π of the token that leaves the line open, and whether it is the likeliest.
+    open: Option<(f32, bool)>,
+}
+
+impl PartialScore {
+    /// The rows that were read.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn whole(&self) -> Option<ControlFlow<Option<Score>>> {
+        let logprob = self.logprob + self.ended?;
+        let is_greedy = !self.parts && self.ends;
+        Some(ControlFlow::Break(Some(Score { logprob, is_greedy })))
     }
 }
 
@@ -105,11 +145,26 @@ mod tests {
     fn score(tokens: &[u32], rows: &[[f32; 5]]) -> (f32, bool) {
         let vocab = vocab();
         let text = LineEndVariants::new(tokens, &vocab);
-        assert_eq!(text.rows(), text.fed().count() + 1);
-        let logits: Vec<_> = rows.iter().map(|row| row.map(f32::ln)).collect();
-        let score = text.score(|index| logits.get(index).map(|row| &row[..]), b"", &vocab);
-        let score = score.expect("rows for it");
+        let rows: Vec<_> = rows.iter().take(text.fed().count() + 1).copied().collect();
+        let score = read(&text, &rows, b"", &vocab).expect("rows for it");
         (score.logprob.exp(), score.is_greedy)
+    }
+
+    /// The score of a text after rows with these probabilities.
+    fn read(
+        text: &LineEndVariants,
+        rows: &[[f32; 5]],
+        healing: &[u8],
+        vocab: &Vocab,
+    ) -> Option<Score> {
+        let mut partial = PartialScore::default();
+        for row in rows {
+            let row = row.map(f32::ln);
+            if let ControlFlow::Break(score) = text.read(&mut partial, &row, healing, vocab) {
+                return score;
+            }
+        }
+        panic!("a row is missing behind {partial:?}");
     }
 
     #[test]
@@ -143,9 +198,9 @@ mod tests {
     #[test]
     fn healing_forbids_a_stop_and_other_tokens() {
         let vocab = vocab();
-        let row = [0.1_f32, 0.2, 0.3, 0.1, 0.3].map(f32::ln);
+        let rows = [[0.1, 0.2, 0.3, 0.1, 0.3]; 3];
         let score = |tokens: &[u32], healing: &[u8]| {
-            LineEndVariants::new(tokens, &vocab).score(|_| Some(&row), healing, &vocab)
+            read(&LineEndVariants::new(tokens, &vocab), &rows, healing, &vocab)
         };
         // Healing demands `)`: alone and ended behind it, or with its break.
         let closed = score(&[CLOSE_BREAK], b")").unwrap().logprob.exp();

@@ -11,7 +11,7 @@ mod sequences;
 
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
-use super::line_end::LineEndVariants;
+use super::line_end::{LineEndVariants, PartialScore};
 use super::speed::PromptSpeed;
 use super::threads::Threads;
 use super::{
@@ -34,9 +34,10 @@ use models::gguf::Gguf;
 use models::vocab::Vocab;
 use pieces::Pieces;
 use sequences::{SCORING, SEQUENCES, Sequence, base_cells, common_prefix};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// The fewest prompt tokens that are decoded between two looks at the time budget.
@@ -46,11 +47,15 @@ const PROMPT_CHUNK_MIN: usize = 256;
 /// use.
 const LAG_TOKENS: usize = 32;
 
-/// Longest text that is scored, in tokens: each keeps a row of logits.
+/// Longest text that is scored, in tokens. Each adapter computes it.
 const SCORED_TOKENS: usize = 48;
 
-/// Longest line before it: it goes through in one batch with the text.
+/// Longest line before it, in tokens. Each adapter computes it too.
 const SCORED_TAIL: usize = 256;
+
+/// Prompt tokens that are computed at once where a text is scored. The abort callback is called
+/// between graph nodes, so that fewer tokens make an abort sooner.
+const SCORED_AT_ONCE: usize = 16;
 
 /// The share of a GPU's memory that was free behind the loaded model. If less of it is left, other
 /// processes have taken the rest, and an idle model makes room for them.
@@ -75,6 +80,8 @@ pub struct LlamaConfig {
     pub threads: usize,
     /// True if fewer are used where other processes hold cores.
     pub adapts_threads: bool,
+    /// The most threads with which texts are scored.
+    pub scoring_threads: usize,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
     /// The longest prompt in tokens. Text in an unfamiliar script can cost three a character.
@@ -139,12 +146,37 @@ fn start(
     Context::new(model.clone(), &size).map(|context| (model, context))
 }
 
+/// A text that is being scored.
+struct Scoring {
+    request: ScoreRequest,
+    /// Of the first adapters.
+    scores: Vec<Score>,
+    /// Of the next adapter.
+    partial: PartialScore,
+}
+
+impl Scoring {
+    fn of(request: &ScoreRequest) -> Scoring {
+        let (request, partial) = (request.clone(), PartialScore::default());
+        Scoring { request, scores: vec![], partial }
+    }
+}
+
+/// The place of a text that is scored.
+struct ScoredPlace<'a> {
+    prompt: &'a [u32],
+    /// The index in `prompt` from which on the adapter acts.
+    from: usize,
+    healing: &'a [u8],
+}
+
 /// One KV cell: which token, computed under which adapter (0 is the base).
 type Cell = (u32, AdapterVersion);
 
 pub struct LlamaEngine {
     context: Context,
     threads: Threads,
+    scoring_threads: usize,
     model: Arc<LlamaModel>,
     vocab: Vocab,
     fim: FimTokens,
@@ -159,6 +191,8 @@ pub struct LlamaEngine {
     speed: PromptSpeed,
     /// The place after which the context has logits.
     logits_after: Option<LogitsPlace>,
+    /// The text whose scoring was interrupted.
+    interrupted: Option<Scoring>,
     passes: u64,
     info: EngineInfo,
     tokenizer: Tokenizer,
@@ -196,6 +230,7 @@ impl LlamaEngine {
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
+            scoring_threads: config.scoring_threads,
             model,
             vocab,
             fim,
@@ -207,6 +242,7 @@ impl LlamaEngine {
             clock: 0,
             speed: config.speed.clone(),
             logits_after: None,
+            interrupted: None,
             passes: 0,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
@@ -263,7 +299,8 @@ impl LlamaEngine {
             }
             let adapter = cells[position].1;
             let run = cells[position..].iter().take_while(|cell| cell.1 == adapter).count();
-            let end = position + run.min(self.prompt_chunk);
+            let at_once = if sequence == SCORING { SCORED_AT_ONCE } else { self.prompt_chunk };
+            let end = position + run.min(at_once);
             self.decode(sequence, &cells[position..end], abort)?;
             position = end;
         }
@@ -282,39 +319,33 @@ impl LlamaEngine {
         held.starts_with(cells) && self.logits(sequence, cells.len()).is_some()
     }
 
-    /// Scores a text under one adapter. The scoring sequence holds the prompt up to
-    /// `from`, and holds no more afterwards.
+    /// Scores a text under one adapter, one row of logits after the other.
     fn see(
         &mut self,
-        prompt: &[u32],
-        from: usize,
+        place: &ScoredPlace,
         text: &LineEndVariants,
-        healing: &str,
         adapter: AdapterVersion,
+        partial: &mut PartialScore,
         abort: &AtomicBool,
     ) -> Result<Score, EngineError> {
-        let fed: Vec<u32> = prompt[from..].iter().copied().chain(text.fed()).collect();
-        if !self.context.activate(adapter) {
-            return Err(EngineError::NotLoaded(adapter));
-        }
-        self.logits_after = None;
-        let decoded = self.context.decode(&fed, from, SCORING, prompt.len() - from - 1, abort);
-        let row = |index| self.context.logits_at(text.rows() - index);
-        let is_finite = |logits: &[f32]| logits.iter().all(|logit| logit.is_finite());
-        if decoded.is_ok() && !row(0).is_some_and(is_finite) {
-            self.context.forget(SCORING, from);
-            return Err(EngineError::NotFinite(adapter));
-        }
-        let score = decoded.map(|()| text.score(row, healing.as_bytes(), &self.vocab));
-        self.context.forget(SCORING, from);
-        match score {
-            Ok(score) => score.ok_or_else(|| {
-                EngineError::Failed("the text is none the sampler could say".into())
-            }),
-            Err(DecodeError::Aborted) => Err(EngineError::Aborted),
-            Err(DecodeError::Code(code)) => {
-                self.truncate(SCORING, 0);
-                Err(EngineError::Failed(format!("llama.cpp could not decode (code {code})")))
+        let ScoredPlace { prompt, from, healing } = *place;
+        let mut path = base_cells(&prompt[..from]);
+        path.extend(prompt[from..].iter().copied().chain(text.fed()).map(|token| (token, adapter)));
+        loop {
+            if abort.load(Ordering::Relaxed) {
+                return Err(EngineError::Aborted);
+            }
+            let end = prompt.len() + partial.rows();
+            self.reach(SCORING, &path[..end], None, abort)?;
+            let logits = self.logits(SCORING, end).unwrap_or_default();
+            if logits.is_empty() || !logits.iter().all(|logit| logit.is_finite()) {
+                self.truncate(SCORING, from);
+                return Err(EngineError::NotFinite(adapter));
+            }
+            if let ControlFlow::Break(score) = text.read(partial, logits, healing, &self.vocab) {
+                return score.ok_or_else(|| {
+                    EngineError::Failed("the text is none the sampler could say".into())
+                });
             }
         }
     }
@@ -462,20 +493,29 @@ impl Engine for LlamaEngine {
             ScorePrompt::Fim(prompt) => self.prompt_tokens(prompt),
             ScorePrompt::Tokens { prompt, adapter_from } => (prompt.clone(), *adapter_from),
         };
-        self.context.set_threads(self.threads.now());
+        self.context.set_threads(self.threads.now().min(self.scoring_threads));
         let count = request.tokens.len();
         if count == 0 || count > SCORED_TOKENS || prompt.len() - from > SCORED_TAIL {
             return Err(EngineError::Failed("the text is empty or too long to be scored".into()));
         }
-        let cells = base_cells(&prompt[..from]);
-        self.lend(&cells);
-        let held = common_prefix(&self.sequences[SCORING].cells, &cells);
-        self.complete(SCORING, &cells, held, None, abort)?;
+        self.lend(&base_cells(&prompt[..from]));
+        let is_this = |scoring: &Scoring| scoring.request == *request;
+        let interrupted = self.interrupted.take().filter(is_this);
+        let mut scoring = interrupted.unwrap_or_else(|| Scoring::of(request));
         let text = LineEndVariants::new(&request.tokens, &self.vocab);
-        let adapters = request.adapters.iter();
-        adapters
-            .map(|&adapter| self.see(&prompt, from, &text, &request.healing, adapter, abort))
-            .collect()
+        let place = ScoredPlace { prompt: &prompt, from, healing: request.healing.as_bytes() };
+        while let Some(&adapter) = request.adapters.get(scoring.scores.len()) {
+            match self.see(&place, &text, adapter, &mut scoring.partial, abort) {
+                Ok(score) => scoring.scores.push(score),
+                Err(EngineError::Aborted) => {
+                    self.interrupted = Some(scoring);
+                    return Err(EngineError::Aborted);
+                }
+                Err(error) => return Err(error),
+            }
+            scoring.partial = PartialScore::default();
+        }
+        Ok(scoring.scores)
     }
 
     fn load_adapter(
@@ -487,6 +527,10 @@ impl Engine for LlamaEngine {
         self.context.load_adapter(version, path).map_err(EngineError::Failed)?;
         self.memory.forget();
         self.answer_experts.forget();
+        // The number may have been that of an adapter that was refused.
+        self.interrupted = None;
+        let of_base = self.sequences[SCORING].cells.iter().take_while(|cell| cell.1 == 0).count();
+        self.truncate(SCORING, of_base);
         let kept: Vec<AdapterVersion> = keep.iter().copied().chain([version]).collect();
         self.context.retain_adapters(&kept);
         Ok(())

@@ -1,11 +1,15 @@
 //! The thread that owns the engine. Everybody else holds an [`EngineHandle`], which puts requests
 //! into a bounded queue. Their abort flags are checked before any work.
 
+mod agenda;
+
 use super::unloading::{Residence, Resident};
-use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use super::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Scored, Tokenizer};
+use agenda::{Agenda, Next};
 use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
-use std::collections::VecDeque;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +39,73 @@ enum Job {
         keep: Vec<AdapterVersion>,
         reply: oneshot::Sender<Result<Duration, EngineError>>,
     },
-    Score {
-        request: Box<ScoreRequest>,
-        reply: oneshot::Sender<Result<Vec<Score>, EngineError>>,
-    },
+    Score(ScoreJob),
     PromptKv(KvJob),
     Warm(Box<FimPrompt>),
     Ahead(Vec<Request>),
+    /// The user has typed something.
+    Key,
     Unload,
+}
+
+impl Job {
+    /// Returns true if it comes of what the user does in an editor.
+    fn is_key(&self) -> bool {
+        matches!(self, Job::Generate { .. } | Job::Warm(_) | Job::Ahead(_) | Job::Key)
+    }
+
+    fn work(&self) -> Work {
+        match self {
+            Job::Generate { .. } => Work::Answering,
+            Job::Warm(_) | Job::PromptKv(_) => Work::ReadingPrompt,
+            Job::Ahead(_) => Work::AnsweringAhead,
+            Job::Score(_) => Work::Scoring,
+            Job::LoadAdapter { .. } => Work::LoadingAdapter,
+            Job::Key | Job::Unload => Work::Nothing,
+        }
+    }
+}
+
+type KvJob = (Vec<u32>, oneshot::Sender<Option<Vec<u8>>>);
+
+struct ScoreJob {
+    request: Box<ScoreRequest>,
+    reply: oneshot::Sender<Result<Scored, EngineError>>,
+    /// The time for which it was computed so far.
+    took: Duration,
+}
+
+/// The work of the engine's thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    #[default]
+    Nothing,
+    Answering,
+    /// A prompt is computed in advance.
+    ReadingPrompt,
+    /// Answers are computed before anybody asks for them.
+    AnsweringAhead,
+    /// Adapters are compared.
+    Scoring,
+    LoadingAdapter,
+}
+
+/// The flags that interrupt the engine's work. Each flag is set behind the job in the queue that it stands
+/// for, so that whoever resets it earlier finds the job.
+#[derive(Debug, Default)]
+struct Interrupts {
+    /// A request came, which interrupts all work that can wait.
+    request: AtomicBool,
+    /// The user typed, which interrupts a score.
+    key: AtomicBool,
+}
+
+impl Interrupts {
+    fn reset(&self) {
+        self.request.store(false, Ordering::Release);
+        self.key.store(false, Ordering::Release);
+    }
 }
 
 #[derive(Clone)]
@@ -50,8 +113,8 @@ pub struct EngineHandle {
     jobs: SyncSender<Job>,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    /// Every request sets this flag, and the engine then interrupts work that can wait.
-    preempted: Arc<AtomicBool>,
+    interrupts: Arc<Interrupts>,
+    work: Arc<Mutex<Work>>,
     residence: Residence,
     panicked: watch::Receiver<bool>,
 }
@@ -67,11 +130,13 @@ impl Drop for PanicWatch {
     }
 }
 
-/// The rules by which the engine lets go of the model's memory.
+/// The rules for what the engine does while nobody types.
 #[derive(Debug, Clone, Default)]
-pub struct UnloadRule {
+pub struct IdleRule {
+    /// The pause in typing after which texts are scored.
+    pub score_after: Duration,
     /// The time without a job after which the model is unloaded. `None` keeps it for good.
-    pub after: Option<Duration>,
+    pub unload_after: Option<Duration>,
     /// Says whether the model is in memory. The engine that is built sets it.
     pub residence: Residence,
 }
@@ -95,13 +160,13 @@ impl EngineHandle {
     pub fn start<E: Engine>(
         build: impl FnOnce() -> Result<E, EngineError> + Send + 'static,
         on_busy: impl Fn(bool) + Send + 'static,
-        unload: UnloadRule,
+        idle: IdleRule,
     ) -> Result<EngineHandle, EngineError> {
-        let residence = unload.residence.clone();
+        let residence = idle.residence.clone();
         let (jobs, queue) = sync_channel(QUEUE_JOBS);
         let (ready, started) = sync_channel(1);
-        let preempted = Arc::new(AtomicBool::new(false));
-        let preempted_by = preempted.clone();
+        let (interrupts, work) = (Arc::<Interrupts>::default(), Arc::<Mutex<Work>>::default());
+        let (interrupted_by, tells) = (interrupts.clone(), work.clone());
         let (panics, panicked) = watch::channel(false);
         std::thread::Builder::new()
             .name("hone-engine".into())
@@ -111,7 +176,14 @@ impl EngineHandle {
                     Ok(engine) => {
                         let _ = ready.send(Ok((engine.info(), engine.tokenizer())));
                         drop(ready);
-                        serve(engine, &queue, &on_busy, &preempted_by, unload.after);
+                        let on_work = |now: Work| {
+                            let before = std::mem::replace(&mut *tells.lock(), now);
+                            let is_busy = now != Work::Nothing;
+                            if is_busy != (before != Work::Nothing) {
+                                on_busy(is_busy);
+                            }
+                        };
+                        serve(engine, &queue, &on_work, &interrupted_by, &idle);
                     }
                     Err(error) => {
                         let _ = ready.send(Err(error));
@@ -120,7 +192,7 @@ impl EngineHandle {
             })
             .map_err(|error| EngineError::Failed(format!("cannot start a thread: {error}")))?;
         let (info, tokenizer) = started.recv().map_err(|_| EngineError::Gone)??;
-        Ok(EngineHandle { jobs, info, tokenizer, preempted, residence, panicked })
+        Ok(EngineHandle { jobs, info, tokenizer, interrupts, work, residence, panicked })
     }
 
     pub fn info(&self) -> &EngineInfo {
@@ -137,6 +209,11 @@ impl EngineHandle {
     /// Returns whether the model is in memory.
     pub fn resident(&self) -> Resident {
         self.residence.get()
+    }
+
+    /// Returns what the engine does at the moment.
+    pub fn work(&self) -> Work {
+        *self.work.lock()
     }
 
     pub fn tokenize(&self, text: &str) -> Vec<u32> {
@@ -168,11 +245,20 @@ impl EngineHandle {
         answer.await.map_err(|_| EngineError::Gone)?
     }
 
-    /// Scores a text under several adapters, once no request waits.
-    pub async fn score(&self, request: ScoreRequest) -> Result<Vec<Score>, EngineError> {
+    /// Scores a text under several adapters, once nobody has typed for a while.
+    pub async fn score(&self, request: ScoreRequest) -> Result<Scored, EngineError> {
         let (reply, answer) = oneshot::channel();
-        self.enqueue(Job::Score { request: Box::new(request), reply })?;
+        let job = ScoreJob { request: Box::new(request), reply, took: Duration::ZERO };
+        self.enqueue(Job::Score(job))?;
         answer.await.map_err(|_| EngineError::Gone)?
+    }
+
+    /// Notes that the user has typed something, whether or not a request follows. Scores wait for a
+    /// pause.
+    pub fn key(&self) {
+        // If the queue is full, requests wait, and they are keys too.
+        let _ = self.enqueue(Job::Key);
+        self.interrupts.key.store(true, Ordering::Release);
     }
 
     /// The keys and values of a prompt under the base, copied once no request waits. The receiver
@@ -206,9 +292,8 @@ impl EngineHandle {
 
     fn send(&self, job: Job) -> Result<(), EngineError> {
         let sent = self.enqueue(job);
-        // The flag is set after the job is in the queue, so that whoever resets it earlier finds
-        // the job.
-        self.preempted.store(true, Ordering::Release);
+        self.interrupts.request.store(true, Ordering::Release);
+        self.interrupts.key.store(true, Ordering::Release);
         sent
     }
 
@@ -223,15 +308,13 @@ impl EngineHandle {
 fn serve(
     mut engine: impl Engine,
     queue: &Receiver<Job>,
-    on_busy: &impl Fn(bool),
-    preempted: &AtomicBool,
-    unload_after: Option<Duration>,
+    on_work: &impl Fn(Work),
+    interrupts: &Interrupts,
+    idle: &IdleRule,
 ) {
-    let mut idle = IdleJobs::default();
-    loop {
-        let rest = || wait(queue, &mut engine, unload_after);
-        let Some(job) = next(queue, &mut idle, on_busy, preempted, rest) else { return };
-        on_busy(true);
+    let mut agenda = Agenda::new(idle.score_after);
+    while let Some(job) = next(queue, &mut agenda, &mut engine, on_work, interrupts, idle) {
+        on_work(job.work());
         match job {
             Job::Generate { request, abort, reply } => {
                 let answer = if abort.load(Ordering::Relaxed) {
@@ -243,7 +326,7 @@ fn serve(
                     generated.without_context || generated.answers.is_empty()
                 };
                 if answer.as_ref().is_ok_and(is_left_out) {
-                    idle.warm = Some(Box::new(request.prompt));
+                    agenda.warm_later(Box::new(request.prompt));
                 }
                 let _ = reply.send(answer);
             }
@@ -252,48 +335,40 @@ fn serve(
                 let loaded = engine.load_adapter(version, &path, &keep);
                 let _ = reply.send(loaded.map(|()| started.elapsed()));
             }
-            Job::Score { reply, .. } if reply.is_closed() => {}
-            Job::Score { request, reply } => match engine.score(&request, preempted) {
-                Err(EngineError::Aborted) => idle.scores.push_front((request, reply)),
-                answer => drop(reply.send(answer)),
-            },
+            Job::Score(job) if job.reply.is_closed() => {}
+            Job::Score(mut job) => {
+                let started = Instant::now();
+                let scores = engine.score(&job.request, &interrupts.key);
+                job.took += started.elapsed();
+                match scores {
+                    Err(EngineError::Aborted) => agenda.continue_later(job),
+                    scores => {
+                        let took = job.took;
+                        let _ = job.reply.send(scores.map(|scores| Scored { scores, took }));
+                    }
+                }
+            }
             Job::PromptKv((prompt, reply)) => {
                 if !reply.is_closed() {
                     let _ = reply.send(engine.prompt_kv(&prompt));
                 }
             }
             Job::Warm(prompt) => {
-                if let Err(EngineError::Aborted) = engine.warm(&prompt, preempted) {
+                if let Err(EngineError::Aborted) = engine.warm(&prompt, &interrupts.request) {
                     // It continues behind what is computed ahead, and gives way to anything else.
-                    idle.warm = Some(prompt);
+                    agenda.warm_later(prompt);
                 }
             }
             // A request that interrupts this computes its own prompt.
             Job::Ahead(requests) => {
-                let compute = |request| engine.generate(request, preempted).is_ok();
+                let compute = |request| engine.generate(request, &interrupts.request).is_ok();
                 let _ = requests.iter().all(compute);
             }
             Job::Unload => engine.unload(),
+            Job::Key => {}
         }
     }
 }
-
-/// The jobs that are done once no request waits.
-#[derive(Default)]
-struct IdleJobs {
-    /// The prompt of the newest answer. It comes first, because the others change what the engine
-    /// holds.
-    kv: Option<KvJob>,
-    /// Only the newest prompt counts, because the user has left the place of an older one.
-    warm: Option<Box<FimPrompt>>,
-    /// Requests that are likely to come, for the same reason the newest ones only.
-    ahead: Vec<Request>,
-    scores: VecDeque<ScoreJob>,
-}
-
-type KvJob = (Vec<u32>, oneshot::Sender<Option<Vec<u8>>>);
-
-type ScoreJob = (Box<ScoreRequest>, oneshot::Sender<Result<Vec<Score>, EngineError>>);
 
 /// Waits for a job, and unloads the model if none comes for a while. `None` once nobody can send a
 /// request any more.
@@ -318,59 +393,43 @@ fn wait(
     }
 }
 
-/// The next job: requests in their order, then the idle jobs, then what `rest` waits for. `None`
-/// once nobody can send a request any more.
+/// The next job that is to be done, for which it waits. `None` once nobody can send a request any
+/// more.
 fn next(
     queue: &Receiver<Job>,
-    idle: &mut IdleJobs,
-    on_busy: &impl Fn(bool),
-    preempted: &AtomicBool,
-    mut rest: impl FnMut() -> Option<Job>,
+    agenda: &mut Agenda,
+    engine: &mut impl Engine,
+    on_work: &impl Fn(Work),
+    interrupts: &Interrupts,
+    idle: &IdleRule,
 ) -> Option<Job> {
     loop {
-        // The flag is reset before the last look at the queue, so that a later request sets it
+        // The flags are reset before the last look at the queue, so that a later request sets them
         // again.
-        preempted.store(false, Ordering::Release);
+        interrupts.reset();
         let job = match queue.try_recv() {
             Ok(job) => job,
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
-                if let Some(job) = idle.kv.take() {
-                    return Some(Job::PromptKv(job));
-                }
-                if !idle.ahead.is_empty() {
-                    return Some(Job::Ahead(std::mem::take(&mut idle.ahead)));
-                }
-                if let Some(prompt) = idle.warm.take() {
-                    return Some(Job::Warm(prompt));
-                }
-                if let Some((request, reply)) = idle.scores.pop_front() {
-                    return Some(Job::Score { request, reply });
-                }
+                let now = Instant::now();
+                let until = match agenda.next(now) {
+                    Next::Do(job) => return Some(job),
+                    Next::Wait(until) => Some(until),
+                    Next::Rest => None,
+                };
                 // The learner may run only when nothing waits, because it would not get far between
                 // two requests of a burst.
-                on_busy(false);
-                rest()?
+                on_work(Work::Nothing);
+                match until.map(|until| queue.recv_timeout(until.saturating_duration_since(now))) {
+                    None => wait(queue, engine, idle.unload_after)?,
+                    Some(Ok(job)) => job,
+                    Some(Err(RecvTimeoutError::Timeout)) => continue,
+                    Some(Err(RecvTimeoutError::Disconnected)) => return None,
+                }
             }
         };
-        match job {
-            Job::Score { request, reply } if idle.scores.len() < QUEUE_JOBS => {
-                idle.scores.push_back((request, reply));
-            }
-            Job::Score { reply, .. } => drop(reply.send(Err(EngineError::Busy))),
-            Job::Warm(prompt) => {
-                idle.warm = Some(prompt);
-                // The user is elsewhere by now.
-                idle.ahead.clear();
-            }
-            Job::Ahead(requests) => idle.ahead = requests,
-            Job::PromptKv(job) => idle.kv = Some(job),
-            job => {
-                idle.kv = None;
-                idle.warm = None;
-                idle.ahead.clear();
-                return Some(job);
-            }
+        if let Some(job) = agenda.take(job, Instant::now()) {
+            return Some(job);
         }
     }
 }

@@ -16,7 +16,7 @@ use engine::cached::CachedEngine;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
 use engine::unloading::{AdapterFiles, UnloadingEngine};
-use engine::worker::{EngineHandle, UnloadRule};
+use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock, MovableClock, SystemClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -35,6 +35,14 @@ const MAX_THREADS: usize = 8;
 /// than other memory.
 const GPU_IDLE_LIMIT: Duration = Duration::from_secs(300);
 const CPU_IDLE_LIMIT: Duration = Duration::from_secs(1800);
+
+/// The pause in typing after which adapters are compared. A user who looks at an offer pauses for
+/// one or two seconds.
+const SCORE_AFTER: Duration = Duration::from_secs(3);
+
+/// The threads with which adapters are compared. Several would wait for each other wherever other
+/// processes hold cores, and nobody waits for a comparison.
+const SCORING_THREADS: usize = 1;
 
 /// The time at which a manual clock starts. It can be any fixed time; this is 2026-01-01T00:00:00Z.
 const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
@@ -167,22 +175,26 @@ impl Prepared {
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
         let Prepared { home, options, config, log, model, template } = self;
         let llama = engine_config(&config, &model.path, template);
-        let unload = UnloadRule { after: idle_limit(&config, &llama), ..UnloadRule::default() };
+        let idle = IdleRule {
+            score_after: SCORE_AFTER,
+            unload_after: idle_limit(&config, &llama),
+            ..IdleRule::default()
+        };
         let preemption = Arc::new(LearnerPreemption::default());
         let preempts = preemption.clone();
         let on_busy = move |busy| preempts.set_busy(busy);
         let load = move || LlamaEngine::load(&llama);
         let engine = tokio::task::block_in_place(|| match options.prompt_cache.clone() {
             None => {
-                let (residence, folder) = (unload.residence.clone(), home.adapters());
+                let (residence, folder) = (idle.residence.clone(), home.adapters());
                 let files: AdapterFiles = Box::new(move |version| adapter_file(&folder, version));
                 let unloading = move || UnloadingEngine::new(load, files, residence);
-                EngineHandle::start(unloading, on_busy, unload)
+                EngineHandle::start(unloading, on_busy, idle)
             }
             Some(folder) => {
                 let model = model.sha256.clone();
                 let cached = move || CachedEngine::new(load()?, &folder, &model);
-                EngineHandle::start(cached, on_busy, UnloadRule::default())
+                EngineHandle::start(cached, on_busy, IdleRule::default())
             }
         });
         let engine = engine.map_err(|error| match error {
@@ -221,6 +233,7 @@ pub fn engine_config(config: &Config, model: &Path, template: &'static FimTempla
         template,
         threads,
         adapts_threads: config.model.threads == 0,
+        scoring_threads: SCORING_THREADS,
         gpu_layers: config.model.gpu_layers,
         prompt_tokens: config.lab.prompt_tokens,
         micro_batch: None,

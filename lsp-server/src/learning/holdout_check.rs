@@ -11,6 +11,7 @@ use policy::references::Reference;
 use policy::regression_suite::SUITE;
 use policy::trial::monitors::KL_LIMIT;
 use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
 /// The share of the lines completed before that a candidate may miss, less the lines that only the
 /// candidate completes. Of four adapters that had learned well, none missed more than 2 of 29.
@@ -18,6 +19,10 @@ const MISSED_SHARE_MAX: f64 = 0.25;
 
 /// With fewer completed lines the check cannot tell anything.
 const LINES_MIN: usize = 4;
+
+/// The time that the user's own lines may take. Each has a prompt of hundreds of tokens, and an
+/// update must end soon after the typing does. The newest lines come first.
+const OWN_LINES_TIME: Duration = Duration::from_secs(45);
 
 /// The reason why the candidate gets no trial, if there is one. The engine must have loaded both
 /// the candidate and `before`.
@@ -63,13 +68,13 @@ async fn forgotten(
         tokens: engine.tokenize(&format!("{rest}\n")),
         adapters: vec![candidate, 0],
     });
-    let lines = compare(engine, suite.collect()).await?;
+    let lines = compare(engine, suite, Duration::MAX).await?;
     if lines.are_forgotten() {
         return Ok(Some(format!(
             "of the regression suite's lines that the base model completes, {lines}"
         )));
     }
-    let own = own.into_iter().map(|text| ScoreRequest {
+    let own = own.into_iter().rev().map(|text| ScoreRequest {
         prompt: ScorePrompt::Tokens {
             prompt: text.served.prompt.clone(),
             adapter_from: text.served.adapter_from,
@@ -78,7 +83,7 @@ async fn forgotten(
         tokens: text.tokens,
         adapters: vec![candidate, before],
     });
-    let lines = compare(engine, own.collect()).await?;
+    let lines = compare(engine, own, OWN_LINES_TIME).await?;
     Ok(lines.are_forgotten().then(|| match before {
         0 => format!("of lines you wrote lately that the base model completes, {lines}"),
         _ => format!("of lines you wrote lately that v{before} completes, {lines}"),
@@ -114,13 +119,23 @@ impl Display for Lines {
 }
 
 /// Counts the lines that the first adapter of each request completes, and those that the second
-/// does.
-async fn compare(engine: &EngineHandle, requests: Vec<ScoreRequest>) -> Result<Lines, EngineError> {
+/// does, until they have taken this time to compute.
+async fn compare(
+    engine: &EngineHandle,
+    requests: impl Iterator<Item = ScoreRequest>,
+    limit: Duration,
+) -> Result<Lines, EngineError> {
     let mut lines = Lines::default();
+    let mut took = Duration::ZERO;
     for request in requests {
+        if took >= limit {
+            break;
+        }
         let candidate = request.adapters[0];
         match engine.score(request).await {
-            Ok(scores) => {
+            Ok(scored) => {
+                took += scored.took;
+                let scores = scored.scores;
                 let (by_candidate, by_before) = (scores[0].is_greedy, scores[1].is_greedy);
                 lines.before += usize::from(by_before);
                 lines.lost += usize::from(by_before && !by_candidate);
@@ -142,18 +157,32 @@ mod tests {
     use super::*;
     use crate::testing::fixtures;
     use crate::testing::overflow::Overflows;
-    use engine::worker::UnloadRule;
+    use engine::worker::IdleRule;
 
     #[tokio::test]
     async fn a_candidate_whose_numbers_are_not_finite_is_refused_and_only_that() {
         let refused = async |overflows: AdapterVersion| {
             let engine = Overflows(fixtures::engine(&["x"]), overflows);
-            let engine = EngineHandle::start(move || Ok(engine), |_| (), UnloadRule::default());
+            let engine = EngineHandle::start(move || Ok(engine), |_| (), IdleRule::default());
             refusal(&engine.unwrap(), 2, 1, 0.0, vec![]).await.unwrap()
         };
         assert!(refused(2).await.unwrap().contains("not finite"));
         assert_eq!(refused(0).await, None, "the lines of the base tell nothing then");
         assert_eq!(refused(9).await, None);
+    }
+
+    #[tokio::test]
+    async fn lines_are_compared_until_their_time_is_over() {
+        let engine = fixtures::engine(&["x"]);
+        let engine = EngineHandle::start(move || Ok(engine), |_| (), IdleRule::default()).unwrap();
+        let requests = || {
+            let prompt = ScorePrompt::Tokens { prompt: vec![1], adapter_from: 0 };
+            let (healing, tokens, adapters) = (String::new(), vec![1], vec![2, 1]);
+            std::iter::repeat_n(ScoreRequest { prompt, healing, tokens, adapters }, 9)
+        };
+        let lines = async |limit| compare(&engine, requests(), limit).await.unwrap().before;
+        assert_eq!(lines(Duration::MAX).await, 9);
+        assert_eq!(lines(Duration::from_nanos(1)).await, 1);
     }
 
     #[test]

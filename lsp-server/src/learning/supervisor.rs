@@ -35,6 +35,9 @@ const RESOURCES_INTERVAL: Duration = Duration::from_secs(10);
 /// The time between two checks whether a running update is still wanted.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// What the status says while the daemon checks what the learner made.
+const CHECKING: &str = "checking the new adapter in pauses";
+
 pub struct Supervisor {
     services: Arc<Services>,
     status: watch::Sender<LearnerStatus>,
@@ -258,6 +261,7 @@ impl Supervisor {
         report.left_out.retain(|offer| offers.contains(offer));
         report.left_out.extend(self.set_aside(&offers));
         let left_out = report.left_out.clone();
+        self.status.send_modify(|status| status.progress = Some(CHECKING.into()));
         install::install(&self.services, &job, batch, report).await?;
         Ok(left_out)
     }

@@ -128,8 +128,8 @@ async fn compare(
         adapters: adapters.clone(),
     };
     let tokens = request.tokens.len() as u32;
-    let scores = services.engine.score(request).await?;
-    let scores: Vec<_> = adapters.into_iter().zip(scores).collect();
+    let scored = services.engine.score(request).await?;
+    let scores: Vec<_> = adapters.into_iter().zip(scored.scores).collect();
     let logprobs = scores.iter().map(|(version, score)| (*version, score.logprob));
     let greedy = scores.iter().filter(|(_, score)| score.is_greedy);
     Ok(EventKind::Compared {

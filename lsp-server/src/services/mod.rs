@@ -66,3 +66,12 @@ pub struct Services {
     /// `None` in a rehearsal, whose learners share prompts in another way.
     pub handed_prompts: Option<HandedPrompts>,
 }
+
+impl Services {
+    /// Notes that somebody typed or asked for a completion. Periodic tasks go on, and comparisons
+    /// of adapters wait for a pause.
+    pub fn touch(&self) {
+        self.activity.touch();
+        self.engine.key();
+    }
+}

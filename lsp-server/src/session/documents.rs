@@ -56,7 +56,7 @@ impl Session {
     /// # Errors
     /// The document is not served. This is told once.
     pub fn change(&self, uri: &str, version: i32, changes: Changes) -> Result<(), SessionError> {
-        self.services.activity.touch();
+        self.services.touch();
         self.turn(|state, turn| state.change(turn, uri, version, changes))
     }
 

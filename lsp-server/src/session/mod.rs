@@ -229,7 +229,7 @@ impl Session {
         selected: Option<Selected>,
     ) -> Result<Completed, SessionError> {
         let since = Instant::now();
-        self.services.activity.touch();
+        self.services.touch();
         let (path, start) = self.arrive(uri, position, trigger, selected);
         let answer = match start {
             Ok(Start::Answered(completed)) => Ok(completed),

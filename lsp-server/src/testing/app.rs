@@ -11,7 +11,7 @@ use crate::testing::fixtures;
 use anyhow::Result;
 use completion::document::{Document, Position};
 use engine::Engine;
-use engine::worker::{EngineHandle, UnloadRule};
+use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -36,7 +36,7 @@ pub async fn start<E: Engine + Send + 'static>(
     clock: Arc<dyn Clock>,
     log: Arc<dyn EventLog>,
 ) -> Arc<App> {
-    let engine = EngineHandle::start(move || Ok(engine), |_| (), UnloadRule::default()).unwrap();
+    let engine = EngineHandle::start(move || Ok(engine), |_| (), IdleRule::default()).unwrap();
     App::start(paths, config, scripted_model(), engine, clock, log).await.unwrap()
 }
 

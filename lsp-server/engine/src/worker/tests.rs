@@ -1,6 +1,7 @@
 use super::*;
 use crate::scripted::ScriptedEngine;
 use crate::unloading::UnloadingEngine;
+use crate::{Score, ScorePrompt};
 use std::sync::atomic::AtomicUsize;
 
 /// The time after which the model is unloaded here.
@@ -13,7 +14,7 @@ fn scripted() -> Result<ScriptedEngine, EngineError> {
     Ok(ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO })
 }
 
-fn prompt() -> FimPrompt {
+pub(super) fn prompt() -> FimPrompt {
     FimPrompt {
         context: None,
         prefix: String::new(),
@@ -38,7 +39,7 @@ fn until(handle: &EngineHandle, wanted: Resident) {
 
 #[test]
 fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
-    let unload = UnloadRule { after: Some(AFTER), ..UnloadRule::default() };
+    let unload = IdleRule { unload_after: Some(AFTER), ..IdleRule::default() };
     let residence = unload.residence.clone();
     let loads = Arc::new(AtomicUsize::new(0));
     let counted = loads.clone();
@@ -60,7 +61,7 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
 /// advance.
 #[test]
 fn what_is_unloaded_on_request_stays_so_until_the_next_request() {
-    let unload = UnloadRule::default();
+    let unload = IdleRule::default();
     let residence = unload.residence.clone();
     let build = move || UnloadingEngine::new(scripted, Box::new(|_| PathBuf::new()), residence);
     let handle = EngineHandle::start(build, |_| (), unload).unwrap();
@@ -78,6 +79,9 @@ type Generate =
 
 type Warm = dyn FnMut(&FimPrompt, &AtomicBool) -> Result<(), EngineError> + Send;
 
+type ScoreText = dyn FnMut(&mut ScriptedEngine, &ScoreRequest, &AtomicBool) -> Result<Vec<Score>, EngineError>
+    + Send;
+
 type PromptKv = dyn FnMut(&[u32]) -> Option<Vec<u8>> + Send;
 
 /// A [`ScriptedEngine`] in whose place a test answers requests, and notes the prompts that are
@@ -86,7 +90,19 @@ struct Hooked {
     scripted: ScriptedEngine,
     generate: Box<Generate>,
     warm: Box<Warm>,
+    score: Box<ScoreText>,
     prompt_kv: Box<PromptKv>,
+}
+
+/// An engine that does what the scripted one does.
+fn hooked() -> Hooked {
+    Hooked {
+        scripted: scripted().unwrap(),
+        generate: Box::new(|scripted, request, abort| scripted.generate(request, abort)),
+        warm: Box::new(|_, _| Ok(())),
+        score: Box::new(|scripted, request, abort| scripted.score(request, abort)),
+        prompt_kv: Box::new(|_| None),
+    }
 }
 
 impl Engine for Hooked {
@@ -115,7 +131,7 @@ impl Engine for Hooked {
         request: &ScoreRequest,
         abort: &AtomicBool,
     ) -> Result<Vec<Score>, EngineError> {
-        self.scripted.score(request, abort)
+        (self.score)(&mut self.scripted, request, abort)
     }
 
     fn prompt_kv(&mut self, prompt: &[u32]) -> Option<Vec<u8>> {
@@ -132,7 +148,7 @@ impl Engine for Hooked {
     }
 }
 
-fn request(line: &str) -> Request {
+pub(super) fn request(line: &str) -> Request {
     Request {
         prompt: FimPrompt { line: line.into(), ..prompt() },
         adapter: 0,
@@ -160,9 +176,9 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
     };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
-        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv: Box::new(|_| None) })
+        Ok(Hooked { generate, warm, ..hooked() })
     };
-    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let request = request("");
     let ask = || {
@@ -201,9 +217,9 @@ fn what_is_computed_ahead_comes_before_a_prompt_which_then_goes_on() {
     };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
-        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv: Box::new(|_| None) })
+        Ok(Hooked { generate, warm, ..hooked() })
     };
-    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let until = |count: usize| {
         while done.lock().unwrap().len() < count {
             std::thread::sleep(Duration::from_millis(1));
@@ -227,13 +243,8 @@ fn what_is_computed_ahead_ends_when_a_request_comes() {
         }
         scripted.generate(request, abort)
     };
-    let build = || {
-        let generate = Box::new(generate);
-        let (warm, prompt_kv) =
-            (Box::new(|_: &FimPrompt, _: &AtomicBool| Ok(())), Box::new(|_: &[u32]| None));
-        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv })
-    };
-    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let build = || Ok(Hooked { generate: Box::new(generate), ..hooked() });
+    let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     handle.ahead(vec![request("first"), request(ENDLESS), request("never")]);
     while asked.lock().unwrap().len() < 2 {
@@ -264,10 +275,9 @@ fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request(
     };
     let build = || {
         let (generate, prompt_kv) = (Box::new(generate), Box::new(prompt_kv));
-        let warm = Box::new(|_: &FimPrompt, _: &AtomicBool| Ok(()));
-        Ok(Hooked { scripted: scripted()?, generate, warm, prompt_kv })
+        Ok(Hooked { generate, prompt_kv, ..hooked() })
     };
-    let handle = EngineHandle::start(build, |_| (), UnloadRule::default()).unwrap();
+    let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     // It is put ahead first, so that what is computed ahead is interrupted by what follows.
     handle.ahead(vec![request("first")]);
@@ -289,20 +299,58 @@ fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request(
 
 #[tokio::test]
 async fn a_thread_that_panics_is_known_and_one_that_ends_by_itself_is_no_trouble() {
-    let hooked = Hooked {
-        scripted: scripted().unwrap(),
-        generate: Box::new(|_, _, _| panic!("let canary = 1;")),
-        warm: Box::new(|_, _| Ok(())),
-        prompt_kv: Box::new(|_| None),
-    };
-    let handle = EngineHandle::start(move || Ok(hooked), |_| (), UnloadRule::default()).unwrap();
+    let panicking = Hooked { generate: Box::new(|_, _, _| panic!("let canary = 1;")), ..hooked() };
+    let handle = EngineHandle::start(move || Ok(panicking), |_| (), IdleRule::default()).unwrap();
     let panicked = handle.panicked();
     let asked = handle.generate(request("a"), Arc::default()).await;
     assert!(matches!(asked, Err(EngineError::Gone)));
     assert!(panicked.await);
 
-    let handle = EngineHandle::start(scripted, |_| (), UnloadRule::default()).unwrap();
+    let handle = EngineHandle::start(scripted, |_| (), IdleRule::default()).unwrap();
     let panicked = handle.panicked();
     drop(handle);
     assert!(!panicked.await);
+}
+
+/// A key interrupts a score even if no request follows, and an answer does not wait for the rest.
+#[test]
+fn a_score_gives_way_to_a_key_and_to_a_request_and_then_continues() {
+    let done = Arc::<Mutex<Vec<&str>>>::default();
+    let (scored, asked) = (done.clone(), done.clone());
+    let score = move |scripted: &mut ScriptedEngine, request: &ScoreRequest, abort: &AtomicBool| {
+        let tries = scored.lock().len();
+        scored.lock().push("score");
+        // The key and the request each interrupt it once.
+        if tries == 0 || tries == 1 {
+            Err(interrupted(abort))
+        } else {
+            scripted.score(request, abort)
+        }
+    };
+    let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
+        asked.lock().push("answer");
+        scripted.generate(request, abort)
+    };
+    let (busy, idle) = (Arc::<Mutex<Vec<bool>>>::default(), IdleRule::default());
+    let told = busy.clone();
+    let build = || Ok(Hooked { generate: Box::new(generate), score: Box::new(score), ..hooked() });
+    let handle = EngineHandle::start(build, move |busy| told.lock().push(busy), idle).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let scoring = handle.clone();
+    let score = runtime.spawn(async move {
+        let prompt = ScorePrompt::Fim(prompt());
+        let (healing, tokens, adapters) = (String::new(), vec![1], vec![2, 1]);
+        scoring.score(ScoreRequest { prompt, healing, tokens, adapters }).await
+    });
+    wait_for("the score begins", || done.lock().len() == 1);
+    assert_eq!(handle.work(), Work::Scoring);
+    handle.key();
+    wait_for("the score begins again", || done.lock().len() == 2);
+    runtime.block_on(handle.generate(request("now"), Arc::default())).expect("an answer");
+    let scored = runtime.block_on(score).unwrap().expect("the scores");
+    assert_eq!(scored.scores.len(), 2);
+    assert!(!scored.took.is_zero());
+    assert_eq!(*done.lock(), ["score", "score", "answer", "score"]);
+    wait_for("the engine rests", || handle.work() == Work::Nothing);
+    wait_for("that is told", || *busy.lock() == [true, false]);
 }

@@ -20,8 +20,8 @@ use crate::platform::process::lower_thread_priority;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail};
 use engine::EngineError;
-use engine::llama::LlamaEngine;
-use engine::worker::{EngineHandle, UnloadRule};
+use engine::llama::{LlamaConfig, LlamaEngine};
+use engine::worker::{EngineHandle, IdleRule};
 use feedback::episode::Episode;
 use feedback::event::AdapterVersion;
 use feedback::job::{Base, UpdateReport};
@@ -247,14 +247,15 @@ impl Work<'_> {
     ) -> Result<Verdict> {
         progress.at(Part::Checking, 0.0);
         let config = engine_config(self.config, self.model, self.manifest.template);
+        // Nobody types into this process.
+        let config = LlamaConfig { scoring_threads: config.threads, ..config };
         let build = move || {
             // What the user types comes first.
             lower_thread_priority();
             LlamaEngine::load(&config)
         };
-        let engine = tokio::task::block_in_place(|| {
-            EngineHandle::start(build, |_| {}, UnloadRule::default())
-        });
+        let engine =
+            tokio::task::block_in_place(|| EngineHandle::start(build, |_| {}, IdleRule::default()));
         let engine = engine.map_err(reason)?;
         let (active, candidate) = (registry.active(), registry.next_version());
         let mut adapters: Vec<AdapterVersion> = vec![0, candidate];

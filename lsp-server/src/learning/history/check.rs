@@ -68,8 +68,8 @@ pub async fn check(
                 };
                 checked.of.add(characters);
                 match engine.score(request).await {
-                    Ok(scores) => {
-                        for (by, score) in checked.by.iter_mut().zip(scores) {
+                    Ok(scored) => {
+                        for (by, score) in checked.by.iter_mut().zip(scored.scores) {
                             if score.is_greedy {
                                 by.add(characters);
                             }
@@ -101,14 +101,14 @@ pub async fn check(
 mod tests {
     use super::*;
     use engine::scripted::ScriptedEngine;
-    use engine::worker::UnloadRule;
+    use engine::worker::IdleRule;
     use std::time::Duration;
 
     #[tokio::test]
     async fn lines_that_say_little_do_not_count() {
         // The scripted engine says of every adapter but the base that it completes a line.
         let engine = || Ok(ScriptedEngine { answers: &[], learned: None, takes: Duration::ZERO });
-        let engine = EngineHandle::start(engine, |_| {}, UnloadRule::default()).unwrap();
+        let engine = EngineHandle::start(engine, |_| {}, IdleRule::default()).unwrap();
         let written = "    let a = 1;\n}\n\n    a\n    call(a);\n".to_owned();
         let texts = vec![CheckedText { prompt: vec![1, 2], adapter_from: 1, written }];
         let mut done = vec![];

@@ -1,0 +1,196 @@
+//! What the engine's thread does next: requests in their order, then what is computed in advance,
+//! and texts to score only once nobody has typed for a while.
+//!
+//! A score takes seconds. It gives way within milliseconds, but one that ran between two keys would
+//! have taken the caches, the cores and those milliseconds from each of them.
+
+use super::{Job, KvJob, QUEUE_JOBS, ScoreJob};
+use crate::{EngineError, Request};
+use completion::prompt::FimPrompt;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The jobs that wait for their time.
+#[derive(Default)]
+pub(super) struct Agenda {
+    /// The prompt of the newest answer. It comes first, because the others change what the engine
+    /// holds.
+    kv: Option<KvJob>,
+    /// Only the newest prompt counts, because the user has left the place of an older one.
+    warm: Option<Box<FimPrompt>>,
+    /// Requests that are likely to come, for the same reason the newest ones only.
+    ahead: Vec<Request>,
+    scores: VecDeque<ScoreJob>,
+    /// The pause in typing after which texts are scored.
+    pause: Duration,
+    last_key: Option<Instant>,
+}
+
+/// What comes next while the queue is empty.
+pub(super) enum Next {
+    Do(Job),
+    /// Nothing before this moment, unless a job comes.
+    Wait(Instant),
+    /// Nothing until a job comes.
+    Rest,
+}
+
+impl Agenda {
+    pub fn new(pause: Duration) -> Agenda {
+        Agenda { pause, ..Agenda::default() }
+    }
+
+    /// Takes a job from the queue. Returns it if it is to be done at once.
+    pub fn take(&mut self, job: Job, now: Instant) -> Option<Job> {
+        if job.is_key() {
+            self.last_key = Some(now);
+        }
+        match job {
+            Job::Key => {}
+            Job::Score(job) if self.scores.len() < QUEUE_JOBS => self.scores.push_back(job),
+            Job::Score(job) => drop(job.reply.send(Err(EngineError::Busy))),
+            Job::Warm(prompt) => {
+                self.warm = Some(prompt);
+                // The user is elsewhere by now.
+                self.ahead.clear();
+            }
+            Job::Ahead(requests) => self.ahead = requests,
+            Job::PromptKv(job) => self.kv = Some(job),
+            job => {
+                self.kv = None;
+                self.warm = None;
+                self.ahead.clear();
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    /// Chooses what comes next, now that the queue is empty.
+    pub fn next(&mut self, now: Instant) -> Next {
+        if let Some(job) = self.kv.take() {
+            return Next::Do(Job::PromptKv(job));
+        }
+        if !self.ahead.is_empty() {
+            return Next::Do(Job::Ahead(std::mem::take(&mut self.ahead)));
+        }
+        if let Some(prompt) = self.warm.take() {
+            return Next::Do(Job::Warm(prompt));
+        }
+        let quiet_at = self.last_key.map(|key| key + self.pause);
+        match quiet_at.filter(|&quiet_at| now < quiet_at) {
+            _ if self.scores.is_empty() => Next::Rest,
+            Some(quiet_at) => Next::Wait(quiet_at),
+            None => self.scores.pop_front().map_or(Next::Rest, |job| Next::Do(Job::Score(job))),
+        }
+    }
+
+    /// Computes this prompt in advance later.
+    pub fn warm_later(&mut self, prompt: Box<FimPrompt>) {
+        self.warm = Some(prompt);
+    }
+
+    /// Continues a score that was interrupted before any other begins.
+    pub fn continue_later(&mut self, job: ScoreJob) {
+        self.scores.push_front(job);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{prompt, request};
+    use super::*;
+    use crate::{ScorePrompt, ScoreRequest, Scored};
+    use std::sync::Arc;
+    use tokio::sync::oneshot;
+
+    const PAUSE: Duration = Duration::from_secs(3);
+
+    type Answer = oneshot::Receiver<Result<Scored, EngineError>>;
+
+    fn score(text: u32) -> (ScoreJob, Answer) {
+        let (reply, answer) = oneshot::channel();
+        let request = Box::new(ScoreRequest {
+            prompt: ScorePrompt::Fim(prompt()),
+            healing: String::new(),
+            tokens: vec![text],
+            adapters: vec![0],
+        });
+        (ScoreJob { request, reply, took: Duration::ZERO }, answer)
+    }
+
+    fn generate() -> Job {
+        let (reply, _) = oneshot::channel();
+        Job::Generate { request: Box::new(request("")), abort: Arc::default(), reply }
+    }
+
+    /// The text that is scored next, if it is time for one.
+    fn scored(agenda: &mut Agenda, now: Instant) -> Option<ScoreJob> {
+        match agenda.next(now) {
+            Next::Do(Job::Score(job)) => Some(job),
+            Next::Do(_) => panic!("another job than a score"),
+            Next::Wait(_) | Next::Rest => None,
+        }
+    }
+
+    #[test]
+    fn no_text_is_scored_between_two_keys() {
+        let start = Instant::now();
+        let mut agenda = Agenda::new(PAUSE);
+        assert!(agenda.take(Job::Score(score(1).0), start).is_none());
+        for key in 0..100 {
+            let now = start + Duration::from_millis(1400) * key;
+            let is_request = key % 2 == 0;
+            let job = if is_request { generate() } else { Job::Key };
+            assert_eq!(agenda.take(job, now).is_some(), is_request);
+            let Next::Wait(until) = agenda.next(now + PAUSE / 2) else { panic!("key {key}") };
+            assert_eq!(until, now + PAUSE);
+        }
+        let end = start + Duration::from_millis(1400) * 99 + PAUSE;
+        assert!(scored(&mut agenda, end).is_some());
+        assert!(matches!(agenda.next(end), Next::Rest));
+    }
+
+    #[test]
+    fn a_text_is_scored_at_once_where_nobody_types() {
+        let mut agenda = Agenda::new(PAUSE);
+        agenda.take(Job::Score(score(1).0), Instant::now());
+        assert!(scored(&mut agenda, Instant::now()).is_some());
+    }
+
+    #[test]
+    fn a_score_that_a_key_interrupts_comes_before_the_others() {
+        let start = Instant::now();
+        let mut agenda = Agenda::new(PAUSE);
+        agenda.take(Job::Score(score(1).0), start);
+        agenda.take(Job::Score(score(2).0), start);
+        let first = scored(&mut agenda, start).unwrap();
+        assert!(agenda.take(Job::Key, start).is_none());
+        agenda.continue_later(first);
+        assert!(scored(&mut agenda, start).is_none());
+        let order = [(); 2].map(|()| scored(&mut agenda, start + PAUSE).unwrap().request.tokens);
+        assert_eq!(order, [[1], [2]]);
+    }
+
+    #[test]
+    fn what_is_computed_in_advance_comes_before_a_score() {
+        let start = Instant::now();
+        let mut agenda = Agenda::new(PAUSE);
+        agenda.take(Job::Score(score(1).0), start);
+        agenda.take(Job::Warm(Box::new(prompt())), start);
+        assert!(matches!(agenda.next(start + PAUSE), Next::Do(Job::Warm(_))));
+        assert!(matches!(agenda.next(start + PAUSE), Next::Do(Job::Score(_))));
+    }
+
+    #[test]
+    fn more_scores_than_the_queue_holds_are_refused() {
+        let start = Instant::now();
+        let mut agenda = Agenda::new(PAUSE);
+        for _ in 0..QUEUE_JOBS {
+            agenda.take(Job::Score(score(1).0), start);
+        }
+        let (job, mut answer) = score(2);
+        agenda.take(Job::Score(job), start);
+        assert!(matches!(answer.try_recv(), Ok(Err(EngineError::Busy))));
+    }
+}
