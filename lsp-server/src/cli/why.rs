@@ -4,7 +4,6 @@ use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::privacy::forget_scope::names_of;
-use crate::services::reason::Reason;
 use crate::services::recent_requests::{AskedFor, RecentRequest};
 use anyhow::Result;
 use std::path::Path;
@@ -35,8 +34,7 @@ pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let place = args.place.as_deref().map(Place::of);
     let is_wanted = |request: &&RecentRequest| {
         let is_here = place.as_ref().is_none_or(|place| place.holds(request));
-        let is_told = request.reason != Reason::Superseded && !request.is_routine();
-        is_here && (args.all || is_told)
+        is_here && (args.all || !request.is_routine())
     };
     let limit = if args.all { usize::MAX } else { SHOWN };
     let wanted: Vec<_> = requests.iter().filter(is_wanted).take(limit).collect();
@@ -119,6 +117,7 @@ fn shown(request: &RecentRequest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::reason::Reason;
 
     fn request(path: &str, line: u32, reason: Reason) -> RecentRequest {
         RecentRequest {

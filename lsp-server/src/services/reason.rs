@@ -2,6 +2,7 @@
 //! these reasons, so that a user who sees nothing can find out why.
 
 use completion::limits::TOKENS_MAX;
+use engine::worker::Work;
 use serde::{Deserialize, Serialize};
 
 /// The reason, without any text of the document.
@@ -14,6 +15,11 @@ pub enum Reason {
     TypedThrough,
     /// A newer request, an edit or the editor itself ended the request.
     Superseded,
+    /// A newer key or request came before the answer, and the engine was at this work then.
+    Unanswered {
+        after_ms: u64,
+        engine: Work,
+    },
     /// The model was not in memory, and it was still being loaded when the request ended.
     Loading,
     /// Completions are switched off or paused.
@@ -101,6 +107,11 @@ impl Reason {
             Reason::Shown => "An offer was shown.".into(),
             Reason::TypedThrough => "The offer on screen goes on.".into(),
             Reason::Superseded => "Another key or request came first.".into(),
+            Reason::Unanswered { after_ms, engine } => format!(
+                "There was no answer within {:.1} s, and you went on; the engine {}.",
+                *after_ms as f64 / 1000.0,
+                at_work(*engine)
+            ),
             Reason::Loading => "The model is being loaded; the next key may find it ready.".into(),
             Reason::SwitchedOff => "Completions are switched off.".into(),
             Reason::Snoozed { until } => format!("Completions are snoozed {until}."),
@@ -190,6 +201,17 @@ fn is_plain(language: &str) -> bool {
     language.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+'))
 }
 
+fn at_work(engine: Work) -> &'static str {
+    match engine {
+        Work::Nothing => "waited for a pause in your typing",
+        Work::Answering => "was computing it",
+        Work::ReadingPrompt => "was reading your code",
+        Work::AnsweringAhead => "was computing what you may ask next",
+        Work::Scoring => "was comparing adapters",
+        Work::LoadingAdapter => "was loading an adapter",
+    }
+}
+
 fn against(weighed: &[String]) -> String {
     if weighed.is_empty() {
         return String::new();
@@ -244,6 +266,12 @@ mod tests {
         let sentence = held.sentence();
         assert!(sentence.contains("8 %") && sentence.contains("25 %"), "{sentence}");
         assert!(sentence.contains("rejects in a row"), "{sentence}");
+    }
+
+    #[test]
+    fn a_request_without_an_answer_says_what_the_engine_did() {
+        let sentence = Reason::Unanswered { after_ms: 1_420, engine: Work::Scoring }.sentence();
+        assert!(sentence.contains("1.4 s") && sentence.contains("adapters"), "{sentence}");
     }
 
     #[test]

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// The number of requests that are remembered: those of a few minutes of typing.
-const REQUESTS_MAX: usize = 500;
+const REQUESTS_MAX: usize = 1_000;
+
+/// A user does not miss an answer that the next key came before sooner than this.
+const MISSED_MS: u64 = 1_000;
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,15 +39,19 @@ pub struct RecentRequest {
 }
 
 impl RecentRequest {
-    /// Whether a user has no reason to ask about it. Editors ask for the next edit at each pause in
-    /// typing, and mostly there is none.
+    /// Whether a user has no reason to ask about it. Editors ask at each key, and the next one
+    /// mostly comes first. They ask for the next edit at each pause in typing, and mostly there is
+    /// none.
     pub fn is_routine(&self) -> bool {
         let is_asked_at_each_pause = self.asked_for == AskedFor::NextEdit && !self.invoked;
-        is_asked_at_each_pause
-            && matches!(
-                self.reason,
-                Reason::NothingAlike | Reason::NextEditsByKey | Reason::NextEditsOff
-            )
+        match self.reason {
+            Reason::Superseded => true,
+            Reason::NothingAlike | Reason::NextEditsByKey | Reason::NextEditsOff => {
+                is_asked_at_each_pause
+            }
+            Reason::Unanswered { after_ms, .. } => after_ms < MISSED_MS,
+            _ => false,
+        }
     }
 }
 
@@ -69,7 +76,8 @@ impl RecentRequests {
     pub fn last_answered(&self) -> Option<RecentRequest> {
         let requests = self.0.lock();
         let is_it = |request: &&RecentRequest| {
-            request.asked_for == AskedFor::Completion && request.reason != Reason::Superseded
+            request.asked_for == AskedFor::Completion
+                && !matches!(request.reason, Reason::Unanswered { .. })
         };
         requests.iter().rev().find(is_it).cloned()
     }
@@ -83,6 +91,7 @@ impl RecentRequests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::worker::Work;
 
     #[test]
     fn the_latest_requests_are_remembered_and_no_more() {
@@ -116,8 +125,10 @@ mod tests {
             took_ms: 1,
             reason,
         };
+        let unanswered = |after_ms| Reason::Unanswered { after_ms, engine: Work::Scoring };
         let requests = RecentRequests::default();
         requests.note(asked(AskedFor::Completion, false, Reason::TooShort));
+        requests.note(asked(AskedFor::Completion, false, unanswered(1_400)));
         requests.note(asked(AskedFor::NextEdit, false, Reason::NothingAlike));
         assert_eq!(requests.last_answered().map(|last| last.reason), Some(Reason::TooShort));
         let routine: Vec<bool> = [
@@ -125,10 +136,12 @@ mod tests {
             asked(AskedFor::NextEdit, true, Reason::NothingAlike),
             asked(AskedFor::NextEdit, false, Reason::TurnedDown),
             asked(AskedFor::Completion, false, Reason::NothingToAdd),
+            asked(AskedFor::Completion, false, unanswered(110)),
+            asked(AskedFor::Completion, false, unanswered(1_400)),
         ]
         .iter()
         .map(RecentRequest::is_routine)
         .collect();
-        assert_eq!(routine, [true, false, false, false]);
+        assert_eq!(routine, [true, false, false, false, true, false]);
     }
 }

@@ -7,7 +7,7 @@ use crate::services::reason::Reason;
 use crate::services::recent_requests::{AskedFor, RecentRequest};
 use crate::session::request::Trigger;
 use completion::document::Position;
-use std::time::Duration;
+use std::time::Instant;
 
 /// The answer to a request. It offers something if and only if its reason says so.
 #[derive(Debug)]
@@ -29,33 +29,65 @@ impl Completed {
 }
 
 impl SessionError {
-    pub fn reason(&self) -> Reason {
-        match self {
-            SessionError::Superseded => Reason::Superseded,
+    /// Why there was no answer. `None` if a newer key or request came first.
+    pub fn reason(&self) -> Option<Reason> {
+        Some(match self {
+            SessionError::Superseded => return None,
             SessionError::Loading => Reason::Loading,
             SessionError::NotOpen { .. }
             | SessionError::Unserved { .. }
             | SessionError::PastTheEnd(_) => Reason::OutOfStep,
             SessionError::Engine(error) => Reason::Failed { message: error.to_string() },
-        }
+        })
     }
 }
 
-/// Remembers why a request about the document at this path ended as it did.
-pub fn remember(
-    services: &Services,
+/// A request that has no answer yet. However it ends, that is remembered. Editors cancel a request
+/// at the next key, and its future is dropped.
+pub struct OpenRequest<'a> {
+    services: &'a Services,
     asked_for: AskedFor,
-    (path, position, trigger): (String, Position, Trigger),
-    reason: Reason,
-    took: Duration,
-) {
-    services.requests.note(RecentRequest {
-        asked_for,
-        at_ms: services.clock.unix_ms(),
-        path,
-        line: position.line.saturating_add(1),
-        invoked: trigger == Trigger::Invoked,
-        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        reason,
-    });
+    path: String,
+    position: Position,
+    trigger: Trigger,
+    since: Instant,
+    reason: Option<Reason>,
+}
+
+impl<'a> OpenRequest<'a> {
+    /// A request about the document at this path, which came at `since`.
+    pub fn new(
+        services: &'a Services,
+        asked_for: AskedFor,
+        (path, position, trigger): (String, Position, Trigger),
+        since: Instant,
+    ) -> OpenRequest<'a> {
+        OpenRequest { services, asked_for, path, position, trigger, since, reason: None }
+    }
+
+    /// Ends the request for this reason. `None`: a newer key or request came before the answer.
+    pub fn end(mut self, reason: Option<Reason>) {
+        self.reason = reason;
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        let took_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let reason = self.reason.take().unwrap_or_else(|| match self.asked_for {
+            AskedFor::Completion => {
+                Reason::Unanswered { after_ms: took_ms, engine: self.services.engine.work() }
+            }
+            AskedFor::NextEdit => Reason::Superseded,
+        });
+        self.services.requests.note(RecentRequest {
+            asked_for: self.asked_for,
+            at_ms: self.services.clock.unix_ms(),
+            path: std::mem::take(&mut self.path),
+            line: self.position.line.saturating_add(1),
+            invoked: self.trigger == Trigger::Invoked,
+            took_ms,
+            reason,
+        });
+    }
 }

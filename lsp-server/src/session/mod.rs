@@ -36,6 +36,7 @@ use crate::privacy::may_tell;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
+use crate::session::completed::OpenRequest;
 use crate::session::notebooks::Notebooks;
 use crate::session::request::{Arrived, ClientRequest, PendingRequest, Start, Trigger};
 use crate::session::response::ResponseBuilder;
@@ -231,17 +232,17 @@ impl Session {
         let since = Instant::now();
         self.services.touch();
         let (path, start) = self.arrive(uri, position, trigger, selected);
+        let asked = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
+        let open = OpenRequest::new(&self.services, AskedFor::Completion, asked, since);
         let answer = match start {
             Ok(Start::Answered(completed)) => Ok(completed),
             Ok(Start::Pending(pending)) => self.answer(*pending).await,
             Err(error) => Err(error),
         };
-        let reason = match &answer {
-            Ok(completed) => completed.reason.clone(),
+        open.end(match &answer {
+            Ok(completed) => Some(completed.reason.clone()),
             Err(error) => error.reason(),
-        };
-        let asked = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
-        completed::remember(&self.services, AskedFor::Completion, asked, reason, since.elapsed());
+        });
         answer
     }
 

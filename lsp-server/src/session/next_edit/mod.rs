@@ -24,7 +24,7 @@ use crate::config::NextEdit as Setting;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
-use crate::session::completed::remember;
+use crate::session::completed::OpenRequest;
 use crate::session::request::Trigger;
 use completion::document::Position;
 use parking_lot::Mutex;
@@ -112,13 +112,13 @@ impl Session {
     ) -> Result<OfferedEdit, Reason> {
         let since = Instant::now();
         let (path, asked) = self.ask_for_edit(uri, version, position, trigger);
+        let place = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
+        let open = OpenRequest::new(&self.services, AskedFor::NextEdit, place, since);
         let found = match asked {
             Ok(asked) => self.find_edit(asked).await,
             Err(reason) => Err(reason),
         };
-        let reason = found.as_ref().err().cloned().unwrap_or(Reason::Shown);
-        let asked = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
-        remember(&self.services, AskedFor::NextEdit, asked, reason, since.elapsed());
+        open.end(Some(found.as_ref().err().cloned().unwrap_or(Reason::Shown)));
         found
     }
 
