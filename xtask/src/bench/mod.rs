@@ -5,6 +5,7 @@ mod learn;
 mod overhead;
 mod peer;
 mod quality;
+mod rests;
 mod serve;
 mod start;
 
@@ -31,6 +32,12 @@ pub enum Command {
     /// One editor types a file of this repository into a real daemon. Rounds beside
     /// an update and rounds with learning paused take turns.
     Beside(beside::Arguments),
+    /// Rests in typing at which an offer comes in time, beside an update
+    ///
+    /// One editor types at the speed of a person and rests at the start of lines. Each
+    /// round is made with learning paused and beside an update of 32 labels, once on a
+    /// quiet machine and once beside two busy processes of the lowest priority.
+    Rests(rests::Arguments),
     /// A completion at every key of a typed file, against a llama-server
     ///
     /// Both sides serve the same model with the same window, and get every request
@@ -59,6 +66,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     match command {
         Command::Learn(arguments) => learn::run(workspace, arguments),
         Command::Beside(arguments) => beside::run(workspace, arguments),
+        Command::Rests(arguments) => rests::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Start(arguments) => start::run(workspace, arguments),
