@@ -16,7 +16,7 @@ enabled = false
 enabled = false
 [lab]
 max_tokens = 8
-min_probability = 0
+min_token_probability = 0
 trial = false
 # A batch is larger than all tests make labels, so that no update disturbs the test that resumes
 # learning.

@@ -146,7 +146,7 @@ impl Home {
         let off = [
             "gate.enabled = false",
             "lab.trial = false",
-            "lab.min_probability = 0",
+            "lab.min_token_probability = 0",
             "completion.prose = true",
             "completion.context_chars = 0",
         ];

@@ -26,7 +26,7 @@ threads = 1
 enabled = false
 [lab]
 budget_ms = 60000
-min_probability = 0
+min_token_probability = 0
 trial = false
 batch_episodes = 1000
 prefix_chars = 400

@@ -69,7 +69,7 @@ function setting(hone, key) {
 export const stories = {
     async 'the status bar says why nothing is shown, and it is shown all the same'(at) {
         const { window, hone } = at;
-        hone.run('config', 'set', 'lab.min_probability', '1');
+        hone.run('config', 'set', 'lab.min_token_probability', '1');
         await nothingIsOffered(at, 'why.rs', 'The model was not sure');
         await window.shot('why-tooltip');
         await window.command('Hone: Why Is Nothing Shown?');
@@ -81,7 +81,7 @@ export const stories = {
         const { decision } = await takesTheNextSum(at, 'why.rs', 'why-shown');
         assert.equal(decision.invoked, true, 'the request counts as invoked');
         hone.run(...remedy.split(' '));
-        assert.equal(setting(hone, 'lab.min_probability'), 0);
+        assert.equal(setting(hone, 'lab.min_token_probability'), 0);
     },
 
     async 'the status bar changes how readily offers are made'(at) {

@@ -58,7 +58,7 @@ async function set({ set, hone }, settings) {
 
 /** The least probability of a line that is offered. 1 leaves no completion. */
 function leastProbability({ hone }, value) {
-    hone.run('config', 'set', 'lab.min_probability', `${value}`);
+    hone.run('config', 'set', 'lab.min_token_probability', `${value}`);
 }
 
 /** Plays a story without completions, whose settings end with it. */

@@ -95,7 +95,7 @@ pub fn generate(
         stop_rule: StopRule::LINE,
         max_tokens: 12,
         budget: Duration::from_secs(300),
-        min_probability: 0.0,
+        min_token_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
     };

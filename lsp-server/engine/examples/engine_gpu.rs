@@ -96,7 +96,7 @@ fn answer(
         stop_rule: StopRule::LINE,
         max_tokens: tokens,
         budget: Duration::from_secs(300),
-        min_probability: 0.0,
+        min_token_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
     };

@@ -33,7 +33,7 @@ impl Key {
     pub fn of_answer(request: &Request, prompt: &[u32], adapter_from: usize) -> Option<Key> {
         let is_greedy = request.sampling.temperature == 0.0;
         let is_plain = request.alternatives == 0 && request.stop_rule.lines() == 1;
-        let limits = [request.max_tokens as u32, request.min_probability.to_bits()];
+        let limits = [request.max_tokens as u32, request.min_token_probability.to_bits()];
         (request.adapter == 0 && is_greedy && is_plain)
             .then(|| Key::new(ANSWER, prompt, adapter_from, &request.prompt.healing, &limits))
     }
@@ -102,7 +102,7 @@ mod tests {
             stop_rule: StopRule::LINE,
             max_tokens: 32,
             budget: Duration::from_secs(1),
-            min_probability: 0.02,
+            min_token_probability: 0.02,
             alternatives: 0,
             context_wait: Duration::MAX,
         }
@@ -138,7 +138,7 @@ mod tests {
             Key::of_answer(&request("a"), &[1], 1),
             Key::of_answer(&request("a"), &[1, 2], 0),
             Key::of_answer(&Request { max_tokens: 33, ..request("a") }, &[1, 2], 1),
-            Key::of_answer(&Request { min_probability: 0.0, ..request("a") }, &[1, 2], 1),
+            Key::of_answer(&Request { min_token_probability: 0.0, ..request("a") }, &[1, 2], 1),
         ] {
             assert!(other.get::<Answer>(&unlike.unwrap()).is_none());
         }

@@ -344,7 +344,7 @@ mod tests {
             stop_rule: StopRule::LINE,
             max_tokens: 32,
             budget: Duration::from_secs(60),
-            min_probability: 0.02,
+            min_token_probability: 0.02,
             alternatives: 0,
             context_wait: Duration::MAX,
         }

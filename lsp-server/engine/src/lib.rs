@@ -49,13 +49,24 @@ pub struct Request {
     pub max_tokens: usize,
     /// The time for prompt and decoding. The text that is there by then is the answer.
     pub budget: Duration,
-    /// Decoding ends where the whole current line has become less likely than this, in [0, 1].
-    pub min_probability: f32,
+    /// Decoding ends where the current line is too unlikely by this, in [0, 1]: see
+    /// [`is_too_unlikely`].
+    pub min_token_probability: f32,
     /// The most answers that are wanted next to the first. They take extra time.
     pub alternatives: usize,
     /// The time that the prompt's other code may take. If computing it takes longer, the answer is
     /// made without it, and the whole prompt is computed in advance for later requests.
     pub context_wait: Duration,
+}
+
+/// Tokens that count as certain beside those of a line, so that one unlikely token does not end it.
+const CERTAIN_TOKENS: f32 = 2.0;
+
+/// Tells whether a line, or the beginning of one, is too unlikely to be offered: the geometric mean
+/// of its tokens' probabilities is below the least one. [`CERTAIN_TOKENS`] count along. Unlike the
+/// probability of the whole line, that does not punish length.
+pub fn is_too_unlikely(logprob: f32, tokens: usize, min_token_probability: f32) -> bool {
+    logprob < (tokens as f32 + CERTAIN_TOKENS) * min_token_probability.ln()
 }
 
 #[derive(Debug, Clone)]
@@ -220,5 +231,24 @@ pub trait Engine {
     /// Returns true if other processes need the memory that the model takes on a GPU.
     fn is_in_the_way(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_too_unlikely;
+
+    #[test]
+    fn a_long_line_may_be_less_likely_than_a_short_one() {
+        let mean = -0.7;
+        let is_out = |tokens: usize| is_too_unlikely(mean * tokens as f32, tokens, 0.55);
+        assert!(!is_out(2) && !is_out(8) && is_out(200));
+        assert!(is_too_unlikely(-4.0, 2, 0.55) && !is_too_unlikely(-4.0, 8, 0.55));
+    }
+
+    #[test]
+    fn at_nothing_all_is_offered_and_at_one_only_what_is_certain() {
+        assert!(!is_too_unlikely(-1e6, 1, 0.0));
+        assert!(is_too_unlikely(-1e-6, 1, 1.0) && !is_too_unlikely(0.0, 1, 1.0));
     }
 }

@@ -100,13 +100,6 @@ impl Suppressed {
     }
 }
 
-impl Remainder<'_> {
-    /// No less than the rest is likely, as a whole.
-    pub fn probability(&self) -> f32 {
-        self.logprobs.iter().sum::<f32>().exp()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +119,11 @@ mod tests {
         Suppressed::of(answer, 0, "a", 10)
     }
 
+    /// No less than the rest is likely, as a whole.
+    fn probability(rest: &Remainder) -> f32 {
+        rest.logprobs.iter().sum::<f32>().exp()
+    }
+
     fn typed(start: usize, inserted: &str) -> Edit {
         Edit { start, removed: 0, inserted: inserted.into() }
     }
@@ -134,14 +132,14 @@ mod tests {
     fn what_is_typed_along_makes_the_rest_likelier() {
         let mut suppressed = suppressed(&["  ", "größe", " =", " 1;\n"], 2, 1);
         let rest = suppressed.rest("a", 10).unwrap();
-        assert_eq!((rest.text, rest.probability()), ("größe = 1;", 0.125));
+        assert_eq!((rest.text, probability(&rest)), ("größe = 1;", 0.125));
         assert!(suppressed.survives("a", &typed(10, "grö")));
         let rest = suppressed.rest("a", 13).unwrap();
-        assert_eq!((rest.text, rest.probability()), ("ße = 1;", 0.25), "the first is certain");
+        assert_eq!((rest.text, probability(&rest)), ("ße = 1;", 0.25), "the first is certain");
         assert!(suppressed.survives("a", &typed(13, "ße")));
-        assert_eq!(suppressed.rest("a", 15).unwrap().probability(), 0.25);
+        assert_eq!(probability(&suppressed.rest("a", 15).unwrap()), 0.25);
         assert!(suppressed.survives("a", &typed(15, " =")));
-        assert_eq!(suppressed.rest("a", 17).unwrap().probability(), 0.5);
+        assert_eq!(probability(&suppressed.rest("a", 17).unwrap()), 0.5);
         assert!(suppressed.survives("a", &typed(17, " 1;")));
         assert_eq!(suppressed.rest("a", 20), None, "nothing is left of the line");
     }

@@ -47,10 +47,10 @@ pub struct LabConfig {
     /// The most milliseconds that a completion may take.
     #[schemars(range(min = 1))]
     pub budget_ms: u64,
-    /// A line whose probability as a whole is less than this is not offered as you type.
-    /// Decoding ends as soon as that is known.
+    /// A line is not offered as you type if the geometric mean of its tokens' probabilities is
+    /// less than this. Two certain tokens count along. Decoding ends as soon as that is known.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub min_probability: f32,
+    pub min_token_probability: f32,
     /// Whether an update must prove itself against what served before it. Until then it
     /// answers a part of the requests. If this is off, an update serves as soon as it has passed
     /// the holdout check.
@@ -79,7 +79,7 @@ impl Default for LabConfig {
             adaptive_debounce: true,
             max_tokens: 32,
             budget_ms: 10_000,
-            min_probability: 0.02,
+            min_token_probability: 0.55,
             trial: true,
             batch_episodes: 16,
             team_max_norm: TEAM_NORM_MAX,

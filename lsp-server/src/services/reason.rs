@@ -45,9 +45,9 @@ pub enum Reason {
         threshold: f32,
         weighed: Vec<String>,
     },
-    /// The line became less likely than the setting asks for.
+    /// The tokens of the line became less likely than the setting asks for.
     TooUnlikely {
-        min_probability: f32,
+        min_token_probability: f32,
     },
     /// The model ends the line here.
     NothingToAdd,
@@ -131,9 +131,10 @@ impl Reason {
                 percent(threshold),
                 against(weighed),
             ),
-            Reason::TooUnlikely { min_probability } => format!(
-                "The model was not sure: each of its lines was less likely than {}.",
-                percent(min_probability)
+            Reason::TooUnlikely { min_token_probability } => format!(
+                "The model was not sure: the tokens of its lines were less likely than {} on \
+                 average.",
+                percent(min_token_probability)
             ),
             Reason::NothingToAdd => "The model has nothing to add to this line.".into(),
             Reason::OnlyBlanks => "The model wrote nothing but blanks.".into(),
@@ -179,7 +180,7 @@ impl Reason {
             }
             Reason::NextEditsOff => "hone config set completion.next_edit subtle".into(),
             Reason::NextEditsByKey => "hone config set completion.next_edit on".into(),
-            Reason::TooUnlikely { .. } => "hone config set lab.min_probability 0".into(),
+            Reason::TooUnlikely { .. } => "hone config set lab.min_token_probability 0".into(),
             Reason::CutOff { max_tokens } if *max_tokens < TOKENS_MAX => {
                 let more = (2 * max_tokens).min(TOKENS_MAX);
                 format!("hone config set lab.max_tokens {more}")

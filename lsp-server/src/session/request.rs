@@ -15,7 +15,7 @@ use completion::indentation::{Indentation, is_indented};
 use completion::postprocess::{NearbyText, breaks_line, closes_again, replaced_suffix};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
-use engine::Request;
+use engine::{Request, is_too_unlikely};
 use feedback::event::{AdapterVersion, ArmRecord, Completion, OfferId, Sampling, StopReason};
 use offers::{Offer, Offers, TextBefore};
 use policy::gate::Recent;
@@ -218,8 +218,8 @@ impl CursorContext {
             stop_rule,
             budget: Duration::from_millis(config.lab.budget_ms),
             // Whoever invokes it wants to see how the text goes on, however likely that is.
-            min_probability: match trigger {
-                Trigger::Automatic => config.lab.min_probability,
+            min_token_probability: match trigger {
+                Trigger::Automatic => config.lab.min_token_probability,
                 Trigger::Invoked => 0.0,
             },
             alternatives: if trigger == Trigger::Invoked { ALTERNATIVES } else { 0 },
@@ -360,7 +360,8 @@ impl State {
         let ArrivedRequest { context, settings, .. } = place;
         let suppressed = self.offers.suppressed().filter(|last| last.adapter == place.adapter)?;
         let rest = suppressed.rest(&context.uri, context.start())?;
-        let is_likely = rest.probability() >= settings.lab.min_probability;
+        let (logprob, tokens) = (rest.logprobs.iter().sum(), rest.logprobs.len());
+        let is_likely = !is_too_unlikely(logprob, tokens, settings.lab.min_token_probability);
         let stop = suppressed.stop;
         let seen = |recent| context.surroundings(rest.text, &rest.logprobs, stop, recent);
         let gate = ask_gate(turn.services, settings, &context.language, seen);

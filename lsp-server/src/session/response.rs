@@ -169,9 +169,9 @@ impl<'a> ResponseBuilder<'a> {
             };
         }
         match (answer.stop, decision.defect) {
-            (StopReason::LowConfidence, _) => {
-                Reason::TooUnlikely { min_probability: self.asked.request.min_probability }
-            }
+            (StopReason::LowConfidence, _) => Reason::TooUnlikely {
+                min_token_probability: self.asked.request.min_token_probability,
+            },
             (StopReason::HealingFailed, _) => Reason::CannotContinue,
             (StopReason::Budget, None) => Reason::TooSlow { budget_ms: config.lab.budget_ms },
             (StopReason::MaxTokens, None) => Reason::CutOff { max_tokens: config.lab.max_tokens },

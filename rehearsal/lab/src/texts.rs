@@ -110,7 +110,7 @@ fn draw(
         stop_rule: StopRule::LINE,
         max_tokens: SAMPLE_TOKENS,
         budget: SAMPLE_BUDGET,
-        min_probability: 0.0,
+        min_token_probability: 0.0,
         alternatives: 0,
         context_wait: SAMPLE_BUDGET,
     };

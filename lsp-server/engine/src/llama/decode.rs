@@ -113,7 +113,7 @@ impl<'a> PartialAnswer<'a> {
         self.text.extend_from_slice(piece);
         self.ends.push(self.text.len());
         self.need = &self.need[piece.len().min(self.need.len())..];
-        if self.line.logprob.exp() < self.request.min_probability {
+        if self.is_too_unlikely() {
             return ControlFlow::Break(StopReason::LowConfidence);
         }
         if piece.is_empty() || stop.contains(&token.id) {
@@ -132,6 +132,11 @@ impl<'a> PartialAnswer<'a> {
             self.line = Line { first_token, first_byte, logprob: 0.0 };
         }
         ControlFlow::Continue(())
+    }
+
+    fn is_too_unlikely(&self) -> bool {
+        let new = self.tokens.len() - self.line.first_token.max(self.healed);
+        crate::is_too_unlikely(self.line.logprob, new, self.request.min_token_probability)
     }
 
     /// The token from which on the answer only repeats itself.

@@ -156,7 +156,7 @@ pub(super) fn request(line: &str) -> Request {
         stop_rule: completion::stop_rule::StopRule::LINE,
         max_tokens: 1,
         budget: Duration::MAX,
-        min_probability: 0.0,
+        min_token_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::ZERO,
     }

@@ -62,7 +62,7 @@ fn request(prompt: FimPrompt) -> Request {
         stop_rule: StopRule::LINE,
         max_tokens: 4,
         budget: Duration::from_secs(300),
-        min_probability: 0.0,
+        min_token_probability: 0.0,
         alternatives: 0,
         context_wait: Duration::MAX,
     }
