@@ -20,6 +20,9 @@ pub struct Episode {
     pub shown: bool,
     /// `None` while the offer is still open.
     pub outcome: Option<(Outcome, Evidence)>,
+    /// The user typed on so soon that the outcome says little.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hurried: bool,
     /// The tokens of what the user typed in its place, if that is known: those of the
     /// healed text and of what was typed.
     pub replacement: Option<Vec<u32>>,
@@ -34,6 +37,7 @@ impl Episode {
             completion: completion.clone(),
             shown: false,
             outcome: None,
+            hurried: false,
             replacement: None,
             kept: None,
         }
@@ -50,6 +54,7 @@ impl Episode {
             offer_utf16,
             kept: self.kept,
             defect: self.completion.decision.defect,
+            hurried: self.hurried,
         }
     }
 
@@ -82,6 +87,8 @@ pub struct Label {
     /// The user accepted the whole text at once.
     pub accepted: bool,
     pub reward: f32,
+    /// What the label counts beside one that was given after a look, in (0, 1].
+    pub weight: f32,
     /// The reward of the earlier label, if stronger evidence replaced one.
     pub before: Option<f32>,
     pub offer_utf16: u32,

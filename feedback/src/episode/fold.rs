@@ -8,7 +8,7 @@ use crate::event::{
     Outcome,
 };
 use crate::limits::{KNOWN_OFFERS_MAX, UNLABELLED_OFFERS_MAX};
-use crate::reward::{RewardInputs, reward};
+use crate::reward::{HURRIED_WEIGHT, RewardInputs, is_hurried, reward};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -38,7 +38,11 @@ pub struct Fold {
 /// The memory of an offer, wherever its episode is by now.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct KnownOffer {
+    /// When it was made, in milliseconds since the Unix epoch.
+    at_ms: u64,
     outcome: Option<(Outcome, Evidence)>,
+    /// The outcome came so soon that it says little.
+    hurried: bool,
     label: Option<LabelInputs>,
 }
 
@@ -71,21 +75,28 @@ impl LabelInputs {
         }
     }
 
-    fn reward(&self, outcome: Outcome) -> Option<f32> {
+    fn reward(&self, (outcome, hurried): (Outcome, bool)) -> Option<f32> {
         let (offer_utf16, kept, defect) = (self.offer_utf16, self.kept, self.defect);
-        reward(RewardInputs { outcome: Some(outcome), offer_utf16, kept, defect })
+        reward(RewardInputs { outcome: Some(outcome), offer_utf16, kept, defect, hurried })
     }
 
-    /// `before`: the outcome of the label that this one replaces.
-    fn label(&self, at_ms: u64, outcome: Outcome, before: Option<Outcome>) -> Option<Label> {
+    /// The label of an outcome that was hurried or not. `before`: that of the label that this one
+    /// replaces.
+    fn label(
+        &self,
+        at_ms: u64,
+        outcome: (Outcome, bool),
+        before: Option<(Outcome, bool)>,
+    ) -> Option<Label> {
         Some(Label {
             at_ms,
             adapter: self.adapter,
             invoked: self.invoked,
             gate: self.gate.clone(),
             arm: self.arm,
-            accepted: outcome == Outcome::Accepted,
+            accepted: outcome.0 == Outcome::Accepted,
             reward: self.reward(outcome)?,
+            weight: if outcome.1 { HURRIED_WEIGHT } else { 1.0 },
             before: before.and_then(|before| self.reward(before)),
             offer_utf16: self.offer_utf16,
         })
@@ -166,7 +177,7 @@ impl Fold {
     /// Folds one event in. Returns the label, if the event brought one.
     pub fn apply(&mut self, event: &Event) -> Option<Label> {
         match &event.kind {
-            EventKind::Completion(completion) => self.open(event.seq, completion),
+            EventKind::Completion(completion) => self.open(event, completion),
             EventKind::Shown { id } => {
                 if let Some(episode) = self.episode_mut(id) {
                     episode.shown = true;
@@ -185,13 +196,15 @@ impl Fold {
         None
     }
 
-    fn open(&mut self, seq: u64, completion: &Completion) {
+    fn open(&mut self, event: &Event, completion: &Completion) {
         let id = completion.id.clone();
-        let episode = Episode::of(seq, completion);
+        let episode = Episode::of(event.seq, completion);
         if !episode.is_no_offer() {
             self.counts.total += 1;
             self.counts.unlabelled += 1;
-            self.known.insert(id.clone(), KnownOffer { outcome: None, label: None });
+            let at_ms = event.at_ms;
+            let known = KnownOffer { at_ms, outcome: None, hurried: false, label: None };
+            self.known.insert(id.clone(), known);
             self.unlabelled.insert(id, episode);
             return;
         }
@@ -201,7 +214,7 @@ impl Fold {
         }
         if episode.is_labelled() {
             // The text was not shown because it has a defect, and that is a label.
-            self.labelled.insert(seq, episode);
+            self.labelled.insert(event.seq, episode);
         } else {
             self.not_offered.insert(id, episode);
         }
@@ -218,30 +231,32 @@ impl Fold {
         if known.outcome.is_some_and(|(_, known_by)| known_by >= evidence) {
             return None;
         }
-        let earlier = known.outcome.map(|(earlier, _)| earlier);
-        *self.counts.of_outcome(earlier) -= 1;
+        let earlier = known.outcome.map(|(earlier, _)| (earlier, known.hurried));
+        *self.counts.of_outcome(earlier.map(|(earlier, _)| earlier)) -= 1;
         *self.counts.of_outcome(Some(outcome)) += 1;
         known.outcome = Some((outcome, evidence));
+        known.hurried = is_hurried(outcome, event.at_ms.saturating_sub(known.at_ms));
+        let verdict = (outcome, known.hurried);
 
         if let Some(inputs) = &known.label {
             if let Some(episode) = self.labelled.get_mut(inputs.at) {
-                episode.outcome = known.outcome;
+                (episode.outcome, episode.hurried) = (known.outcome, known.hurried);
             }
-            return inputs.label(event.at_ms, outcome, earlier);
+            return inputs.label(event.at_ms, verdict, earlier);
         }
         // Nothing is labelled if the episode fell out of its bounded map.
         let mut episode = self.unlabelled.remove(id)?;
         if episode.completion.model_sha256 != self.model_sha256 {
             return None;
         }
-        episode.outcome = known.outcome;
+        (episode.outcome, episode.hurried) = (known.outcome, known.hurried);
         if !episode.is_labelled() {
             self.unlabelled.insert(id.clone(), episode);
             return None;
         }
         let inputs = known.label.insert(LabelInputs::of(event.seq, &episode));
         self.labelled.insert(event.seq, episode);
-        inputs.label(event.at_ms, outcome, None)
+        inputs.label(event.at_ms, verdict, None)
     }
 
     /// Notes the share of an accepted text that still stands. An episode that an update has

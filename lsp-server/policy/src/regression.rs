@@ -61,19 +61,19 @@ pub fn weighed_against<const N: usize>(
 }
 
 impl<const N: usize> Weights<'_, N> {
-    /// Learns from one label, in [0, 1].
-    pub fn learn(&mut self, features: &[f64; N], label: f64) {
+    /// Learns from one label, in [0, 1], that counts for so many.
+    pub fn learn(&mut self, features: &[f64; N], label: f64, weight: f64) {
         let projected = project(self.covariance, features);
         let variance = dot(&projected, features).max(0.0);
         let expected = logistic(dot(self.mean, features));
-        let information = (expected * (1.0 - expected)).max(1e-3);
+        let information = weight * (expected * (1.0 - expected)).max(1e-3);
         let shrink = information / (1.0 + information * variance);
         for (row, left) in projected.iter().enumerate() {
             for (column, right) in projected.iter().enumerate() {
                 self.covariance[row][column] -= shrink * left * right;
             }
         }
-        let step = (label - expected) / (1.0 + information * variance);
+        let step = weight * (label - expected) / (1.0 + information * variance);
         for (row, gain) in projected.iter().enumerate() {
             self.mean[row] += gain * step;
             let certain = &mut self.covariance[row][row];

@@ -135,6 +135,7 @@ fn draw(
         completion,
         shown: true,
         outcome: Some((outcome, Evidence::Command)),
+        hurried: false,
         replacement,
         kept: None,
     })

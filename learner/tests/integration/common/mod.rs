@@ -251,6 +251,7 @@ pub fn episode(seq: u64, base_sha256: &str, tokens: &[u32], outcome: Outcome) ->
         },
         shown: true,
         outcome: Some((outcome, Evidence::Command)),
+        hurried: false,
         replacement: None,
         kept: None,
     }

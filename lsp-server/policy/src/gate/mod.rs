@@ -139,7 +139,9 @@ impl Gate {
         if label.invoked {
             return;
         }
-        let accepted = f64::from(label.reward.clamp(0.0, 1.0));
+        // What is known of a hurried reject is its weight; it is a reject all the same.
+        let is_hurried = label.weight < 1.0;
+        let accepted = if is_hurried { 0.0 } else { f64::from(label.reward.clamp(0.0, 1.0)) };
         // Stronger evidence replaces weaker evidence only where they differ. It then counts beside
         // the weaker one, which is rare.
         if label.before == Some(label.reward) {
@@ -150,7 +152,7 @@ impl Gate {
             self.recent.rejects = if accepted > 0.0 { 0 } else { self.recent.rejects + 1 };
         }
         if let Some(features) = label.gate.as_ref().and_then(recorded) {
-            self.update(&features, accepted);
+            self.update(&features, accepted, f64::from(label.weight));
         }
     }
 
@@ -160,11 +162,11 @@ impl Gate {
         recorded(gate).map(|features| self.judge(&features, threshold))
     }
 
-    fn update(&mut self, features: &Features, accepted: f64) {
+    fn update(&mut self, features: &Features, accepted: f64, weight: f64) {
         self.calibration.note(self.probability(features), accepted);
         self.labels += 1;
         Weights { mean: &mut self.mean, covariance: &mut self.covariance }
-            .learn(features, accepted);
+            .learn(features, accepted, weight);
     }
 
     pub fn status(&self) -> GateStatus {
@@ -214,6 +216,7 @@ mod tests {
             arm: None,
             accepted: reward == 1.0,
             reward,
+            weight: 1.0,
             before: None,
             offer_utf16: 10,
         }
@@ -273,6 +276,18 @@ mod tests {
         gate.learn(&older);
         assert_eq!(gate.labels, 0);
         assert_eq!(gate.recent().rejects, 0);
+    }
+
+    #[test]
+    fn a_hurried_reject_moves_the_gate_less() {
+        let judged = |weight: f32| {
+            let mut gate = flat();
+            gate.learn(&Label { weight, ..label(of(1.0), 0.0) });
+            assert_eq!(gate.recent().rejects, 1);
+            gate.judge(&of(1.0), 0.25).probability
+        };
+        let moved = |weight| flat().judge(&of(1.0), 0.25).probability - judged(weight);
+        assert!(moved(0.14) > 0.0 && moved(0.14) < 0.3 * moved(1.0));
     }
 
     #[test]

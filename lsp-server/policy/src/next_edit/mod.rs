@@ -163,7 +163,7 @@ impl EditGate {
         if let Some(features) = features {
             self.labels += 1;
             Weights { mean: &mut self.mean, covariance: &mut self.covariance }
-                .learn(&features, label);
+                .learn(&features, label, 1.0);
         }
     }
 }

@@ -89,6 +89,7 @@ impl Episodes<'_> {
             completion,
             shown: false,
             outcome: None,
+            hurried: false,
             replacement: Some(replacement),
             kept: None,
         }
