@@ -4,6 +4,7 @@ mod beside;
 mod learn;
 mod overhead;
 mod peer;
+mod people;
 mod quality;
 mod rests;
 mod serve;
@@ -60,6 +61,12 @@ pub enum Command {
     /// text begins with: with the default settings, and with one setting changed at a
     /// time.
     Quality(quality::Arguments),
+    /// The gate against offers that real people accepted or rejected
+    ///
+    /// Every person begins with a new gate, which judges each offer before it learns the
+    /// verdict. The log-probs are those of the served model, and then those of the model
+    /// that made the offers. The model's scores are kept in `target/bench/people`.
+    People(people::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -71,6 +78,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Start(arguments) => start::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
+        Command::People(arguments) => people::run(workspace, arguments),
     }
 }
 

@@ -1,0 +1,132 @@
+//! What the judgements of a gate are worth.
+
+use crate::play::Judged;
+use serde::Serialize;
+
+/// The share of the offers that the figures about shown offers are at: what is likeliest is shown.
+const SHOWN: f64 = 0.45;
+
+/// Bins by predicted probability.
+const BINS: usize = 5;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Figures {
+    pub offers: usize,
+    /// The share of all offers that was accepted.
+    pub accept_rate: f64,
+    /// The probability that an accepted offer is judged likelier than a rejected one.
+    pub auc: f64,
+    /// The mean squared error of the probabilities.
+    pub brier: f64,
+    /// The mean squared error of the accept rate as the probability of every offer.
+    pub brier_of_base_rate: f64,
+    pub accept_rate_at_45: f64,
+    pub accepts_kept_at_45: f64,
+    pub accepted_characters_kept_at_45: f64,
+    pub calibration: Vec<Bin>,
+}
+
+/// The offers with probabilities from one fifth to the next.
+#[derive(Debug, Clone, Serialize)]
+pub struct Bin {
+    pub offers: usize,
+    pub predicted: f64,
+    pub accepted: f64,
+}
+
+impl Figures {
+    pub fn of(judged: &[Judged]) -> Figures {
+        let count = judged.len().max(1) as f64;
+        let accepts = judged.iter().filter(|one| one.accepted).count() as f64;
+        let rate = accepts / count;
+        let error = |one: &Judged| (one.probability - f64::from(u8::from(one.accepted))).powi(2);
+        let mut likeliest: Vec<&Judged> = judged.iter().collect();
+        likeliest.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        likeliest.truncate((judged.len() as f64 * SHOWN).round() as usize);
+        let shown_accepts = likeliest.iter().filter(|one| one.accepted).count() as f64;
+        let characters = |one: &Judged| if one.accepted { one.characters as f64 } else { 0.0 };
+        let all_characters: f64 = judged.iter().map(characters).sum();
+        let shown_characters: f64 = likeliest.iter().copied().map(characters).sum();
+        Figures {
+            offers: judged.len(),
+            accept_rate: rate,
+            auc: auc(judged),
+            brier: judged.iter().map(error).sum::<f64>() / count,
+            brier_of_base_rate: rate * (1.0 - rate),
+            accept_rate_at_45: shown_accepts / likeliest.len().max(1) as f64,
+            accepts_kept_at_45: shown_accepts / accepts.max(1.0),
+            accepted_characters_kept_at_45: shown_characters / all_characters.max(1.0),
+            calibration: calibration(judged),
+        }
+    }
+}
+
+/// The area under the ROC curve. Pairs that are judged alike count half.
+fn auc(judged: &[Judged]) -> f64 {
+    let of = |accepted| judged.iter().filter(move |one| one.accepted == accepted);
+    let pairs = of(true).count() * of(false).count();
+    let won: f64 = of(true)
+        .flat_map(|yes| of(false).map(move |no| yes.probability.total_cmp(&no.probability)))
+        .map(|order| match order {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        })
+        .sum();
+    if pairs == 0 { 0.5 } else { won / pairs as f64 }
+}
+
+fn calibration(judged: &[Judged]) -> Vec<Bin> {
+    let bin = |one: &Judged| ((one.probability * BINS as f64) as usize).min(BINS - 1);
+    let bins = (0..BINS).map(|index| {
+        let within: Vec<&Judged> = judged.iter().filter(|one| bin(one) == index).collect();
+        let mean = |value: &dyn Fn(&Judged) -> f64| {
+            within.iter().map(|one| value(one)).sum::<f64>() / within.len().max(1) as f64
+        };
+        Bin {
+            offers: within.len(),
+            predicted: mean(&|one| one.probability),
+            accepted: mean(&|one| f64::from(u8::from(one.accepted))),
+        }
+    });
+    bins.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(offers: &[(f64, bool, usize)]) -> Vec<Judged> {
+        let one =
+            |&(probability, accepted, characters)| Judged { probability, accepted, characters };
+        offers.iter().map(one).collect()
+    }
+
+    #[test]
+    fn what_is_likeliest_is_shown() {
+        let figures = Figures::of(&judged(&[
+            (0.9, true, 30),
+            (0.8, false, 5),
+            (0.7, true, 10),
+            (0.1, true, 60),
+        ]));
+        assert_eq!(figures.accept_rate_at_45, 0.5, "of the two likeliest");
+        assert_eq!(figures.accepts_kept_at_45, 1.0 / 3.0);
+        assert_eq!(figures.accepted_characters_kept_at_45, 0.3);
+        assert_eq!(figures.auc, 1.0 / 3.0);
+    }
+
+    #[test]
+    fn probabilities_that_are_alike_tell_nothing() {
+        let figures = Figures::of(&judged(&[(0.5, true, 1), (0.5, false, 1)]));
+        assert_eq!((figures.auc, figures.brier), (0.5, 0.25));
+        assert_eq!(figures.calibration[2].offers, 2);
+        assert_eq!(figures.calibration[2].accepted, 0.5);
+    }
+
+    #[test]
+    fn no_offers_give_finite_figures() {
+        let figures = Figures::of(&[]);
+        assert_eq!((figures.auc, figures.brier, figures.accepts_kept_at_45), (0.5, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,132 @@
+//! What real people's verdicts say of the gate. `cargo xtask bench people` runs it.
+//!
+//! Each offer is scored by the served model as the server would score an answer of its own, and the
+//! gate's own code judges it, offer by offer, before it learns the verdict. Every person has a new
+//! gate. The same is done with the log-probs of the model that made the offers.
+
+mod figures;
+mod fit;
+mod floor;
+mod offers;
+mod play;
+mod scores;
+mod stored;
+mod verdicts;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use figures::Figures;
+use fit::Person;
+use floor::Floor;
+use offers::{Offer, View, offers};
+use play::play;
+use policy::gate::features::NAMES;
+use policy::gate::prior::{self, Prior};
+use scores::Scores;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use verdicts::{Read, Verdict};
+
+/// The probability of a whole line below which it was given up until 29 November 2026.
+const OLD_FLOOR: f32 = 0.02;
+
+#[derive(Parser)]
+struct Arguments {
+    /// Verdicts of people: JSON lines, or the CSV of RealHumanEval
+    #[arg(long)]
+    verdicts: PathBuf,
+    /// The file of the model that is served. Without it, there is no view of a served model
+    #[arg(long, requires = "scores")]
+    model: Option<PathBuf>,
+    /// The file that keeps the model's scores
+    #[arg(long)]
+    scores: Option<PathBuf>,
+    /// Leave out offers of several lines
+    #[arg(long)]
+    one_line: bool,
+    /// The prior that the gate starts from, as `hone gate --adopt` writes it
+    #[arg(long)]
+    prior: Option<PathBuf>,
+    /// Write a prior fitted to these people here. The figures are then those of each person under
+    /// a prior that was fitted to the others
+    #[arg(long)]
+    fit: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let prior = match &arguments.prior {
+        Some(path) => stored::read(path)?,
+        None if arguments.fit.is_some() => fit::rehearsed(),
+        None => prior::shipped(),
+    };
+    let read = Read::file(&arguments.verdicts)?;
+    read.faults.iter().for_each(|fault| eprintln!("{fault}"));
+    let named = arguments.verdicts.display();
+    ensure!(!read.verdicts.is_empty(), "{named}: it holds no verdict that can be read");
+    let scores = scored(&arguments, &read.verdicts)?;
+    let is_wanted = |verdict: &Verdict| !(arguments.one_line && has_several_lines(&verdict.offer));
+    let verdicts: Vec<Verdict> = read.verdicts.into_iter().filter(is_wanted).collect();
+    let served = offers(&verdicts, View::Served, scores.as_ref());
+    let recorded = offers(&verdicts, View::Recorded, scores.as_ref());
+    let people: BTreeSet<u64> = recorded.iter().map(|offer| offer.person).collect();
+    let unrecorded = verdicts.iter().filter(|verdict| verdict.recorded.is_none()).count();
+    let mut report = json!({
+        "people": people.len(),
+        "left_out": read.faults.len(),
+        "invoked": read.invoked,
+        "without_recorded_log_probs": unrecorded,
+    });
+    let least = hone::config::Config::default().lab.min_token_probability;
+    let floor = |offers: &[Offer]| {
+        let is_out = |sum, tokens| engine::is_too_unlikely(sum, tokens, least);
+        Floor::of(offers, is_out)
+    };
+    let whole = |offers: &[Offer]| Floor::of(offers, |sum, _| sum < OLD_FLOOR.ln());
+    report["floor"] = json!({
+        "served": scores.as_ref().map(|_| floor(&served)),
+        "recorded": floor(&recorded),
+        "served_by_whole_line": scores.as_ref().map(|_| whole(&served)),
+        "recorded_by_whole_line": whole(&recorded),
+    });
+    let judged = match &arguments.fit {
+        None => [play(&served, &prior), play(&recorded, &prior)],
+        Some(path) => {
+            let people = Person::all(served, recorded);
+            let freedom = fit::choose(&people, &prior);
+            let all: Vec<&Person> = people.iter().collect();
+            let fitted = fit::fit(&all, &prior, freedom);
+            stored::write(path, &fitted)?;
+            report["freedom"] = json!(freedom);
+            report["weights"] = json!(weights(&fitted));
+            fit::left_out(&people, &prior, freedom)
+        }
+    };
+    let [served, recorded] = judged.map(|judged| Figures::of(&judged));
+    report["served"] = json!(scores.map(|_| served));
+    report["recorded"] = json!(recorded);
+    println!("{report}");
+    Ok(())
+}
+
+/// Each weight's name, mean and deviation.
+fn weights(prior: &Prior) -> Vec<(&'static str, f64, f64)> {
+    let numbers = prior.mean.into_iter().zip(prior.deviation);
+    NAMES.into_iter().zip(numbers).map(|(name, (mean, wide))| (name, mean, wide)).collect()
+}
+
+/// The scores by the served model, if there is one.
+fn scored(arguments: &Arguments, verdicts: &[Verdict]) -> Result<Option<Scores>> {
+    let (Some(model), Some(file)) = (&arguments.model, &arguments.scores) else { return Ok(None) };
+    let sha256 =
+        models::file::sha256(model).with_context(|| format!("cannot read {}", model.display()))?;
+    let mut scores = Scores::open(file, &sha256)?;
+    let window = hone::config::Config::default().lab.window();
+    scores.complete(verdicts, model, window)?;
+    Ok(Some(scores))
+}
+
+fn has_several_lines(offer: &str) -> bool {
+    offer.trim_matches('\n').contains('\n')
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask bench people`: the gate against what real people took.
+
+use crate::workspace::Workspace;
+use anyhow::Result;
+use clap::Args;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+#[derive(Args)]
+pub struct Arguments {
+    /// Verdicts of people: JSON lines, or the CSV of RealHumanEval
+    #[arg(long, value_name = "FILE")]
+    verdicts: PathBuf,
+    /// A model from `hone model list`
+    #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
+    model: String,
+    /// Only by the log-probs of the model that made the offers, which takes a second
+    #[arg(long)]
+    recorded_only: bool,
+    /// Leave out offers of several lines
+    #[arg(long)]
+    one_line: bool,
+    /// The prior that the gate starts from, in place of the one that is shipped
+    #[arg(long, value_name = "FILE")]
+    prior: Option<PathBuf>,
+    /// Write a prior fitted to these people here. The figures are then those of each person
+    /// under a prior that was fitted to the others
+    #[arg(long, value_name = "FILE")]
+    fit: Option<PathBuf>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
+    let mut steps = super::build(workspace)?;
+    let mut people = Command::new(workspace.binary("examples/people"));
+    people.arg("--verdicts").arg(&arguments.verdicts);
+    if !arguments.recorded_only {
+        let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
+        let folder = workspace.target.join("bench").join("people");
+        std::fs::create_dir_all(&folder)?;
+        people.arg("--model").arg(model).arg("--scores").arg(folder.join("scores.jsonl"));
+    }
+    if arguments.one_line {
+        people.arg("--one-line");
+    }
+    let files = [("--prior", &arguments.prior), ("--fit", &arguments.fit)];
+    for (option, file) in files {
+        people.args(file.iter().flat_map(|file| [option.as_ref(), file.as_os_str()]));
+    }
+    super::print(&super::measure(&mut people)?, arguments.json, table)
+}
+
+/// A row's label and key, and whether it is a share.
+const ROWS: [(&str, &str, bool); 7] = [
+    ("AUC", "auc", false),
+    ("Brier", "brier", false),
+    ("Brier of the base rate", "brier_of_base_rate", false),
+    ("accept rate, all shown", "accept_rate", true),
+    ("accept rate, 45 % shown", "accept_rate_at_45", true),
+    ("accepts kept", "accepts_kept_at_45", true),
+    ("accepted characters kept", "accepted_characters_kept_at_45", true),
+];
+
+fn table(measured: &Value) -> String {
+    let views = ["served", "recorded"];
+    let head = format!("{} offers, {} people", measured["recorded"]["offers"], measured["people"]);
+    let mut lines = vec![format!("{head:<28}{:>12}{:>12}", views[0], views[1])];
+    for (label, key, is_share) in ROWS {
+        let cells = views.map(|view| match measured[view][key].as_f64().unwrap_or(f64::NAN) {
+            share if is_share => format!("{:>10.1} %", 100.0 * share),
+            number => format!("{number:>12.3}"),
+        });
+        lines.push(format!("{label:<28}{}", cells.concat()));
+    }
+    lines.push("calibration: predicted → accepted (offers)".into());
+    let bins = |view: &str| measured[view]["calibration"].as_array().cloned().unwrap_or_default();
+    let (served, recorded) = (bins("served"), bins("recorded"));
+    for (index, recorded) in recorded.iter().enumerate() {
+        let served = served.get(index).unwrap_or(&Value::Null);
+        let cell = |bin: &Value| {
+            let percent = |key: &str| 100.0 * bin[key].as_f64().unwrap_or(f64::NAN);
+            let (predicted, accepted) = (percent("predicted"), percent("accepted"));
+            format!("{predicted:.0} → {accepted:.0} % ({})", bin["offers"])
+        };
+        lines.push(format!("  {:<22}{:<22}", cell(served), cell(recorded)));
+    }
+    let weights = measured["weights"].as_array().into_iter().flatten();
+    lines.extend(weights.map(|weight| {
+        let number = |at: usize| weight[at].as_f64().unwrap_or(f64::NAN);
+        let name = weight[0].as_str().unwrap_or_default();
+        format!("    ({:.2}, {:.2}), // {name}", number(1), number(2))
+    }));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_report_becomes_a_table() {
+        let view = json!({ "offers": 4, "auc": 0.75, "accepts_kept_at_45": 0.5,
+            "calibration": [{ "offers": 4, "predicted": 0.3, "accepted": 0.25 }] });
+        let text = table(&json!({ "people": 2, "served": view, "recorded": view }));
+        assert!(text.starts_with("4 offers, 2 people"), "{text}");
+        assert!(text.contains("0.750") && text.contains("50.0 %"), "{text}");
+        assert!(text.contains("30 → 25 % (4)"), "{text}");
+    }
+}
