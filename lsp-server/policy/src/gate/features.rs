@@ -6,9 +6,9 @@ use feedback::event::{GateRecord, StopReason};
 
 /// The version of the list. It is raised whenever a feature changes its meaning; the gate does not
 /// learn from verdicts on another version.
-pub const FEATURES_VERSION: u32 = 1;
+pub const FEATURES_VERSION: u32 = 2;
 
-pub const FEATURES: usize = 20;
+pub const FEATURES: usize = 21;
 
 pub type Features = [f64; FEATURES];
 
@@ -33,6 +33,7 @@ pub const NAMES: [&str; FEATURES] = [
     "rejects in a row",
     "rejects on this line",
     "prose or data",
+    "few characters",
 ];
 
 /// One answer and its surroundings.
@@ -54,6 +55,9 @@ pub struct Surroundings<'a> {
 /// Log-probs are cut here, in nats: everything below is simply unlikely.
 const LEAST_LOGPROB: f64 = -8.0;
 
+/// So few characters are typed faster than an offer is read (docs/lab/people.md).
+const FEW: usize = 10;
+
 /// Languages for prose or data rather than programs.
 const PROSE: &[&str] =
     &["markdown", "plaintext", "json", "jsonc", "yaml", "toml", "restructuredtext", "csv", "text"];
@@ -65,6 +69,7 @@ pub fn features(seen: &Surroundings) -> Features {
     let sum = logprobs().sum::<f64>().max(LEAST_LOGPROB);
     // This is ln(p / (1 − p)), where p is the probability of the whole text.
     let odds = sum - (1.0 - sum.exp()).max(1e-3).ln();
+    let characters = seen.text.chars().count();
     let is = |yes: bool| f64::from(u8::from(yes));
     let behind = |ends: &[&str]| {
         let before = seen.line_before.trim_end_matches(' ');
@@ -78,7 +83,7 @@ pub fn features(seen: &Surroundings) -> Features {
         logprobs().sum::<f64>() / count,
         logprobs().fold(0.0, f64::min) / 3.0,
         logprobs().next().unwrap_or(0.0) / 2.0,
-        (seen.text.chars().count() as f64 / 10.0).ln_1p(),
+        (characters as f64 / 10.0).ln_1p(),
         is(seen.stop.is_policy_choice()),
         is(seen.line_before.trim().is_empty()),
         is(seen.rest_of_line.trim().is_empty()),
@@ -93,6 +98,7 @@ pub fn features(seen: &Surroundings) -> Features {
         f64::from(seen.recent.rejects).ln_1p() / 2.0,
         f64::from(seen.rejects_here).ln_1p(),
         is(PROSE.contains(&seen.language)),
+        is(characters <= FEW),
     ]
 }
 
@@ -148,6 +154,12 @@ mod tests {
         assert!(odds(&[-0.01, -0.01]) > odds(&[-0.7]));
         assert!(odds(&[-0.7]) > odds(&[-0.7, -2.0]));
         assert!((odds(&[-std::f32::consts::LN_2])).abs() < 1e-6, "even odds are zero");
+    }
+
+    #[test]
+    fn an_offer_of_ten_characters_has_few() {
+        let few = |text: &str| named(&features(&seen(&[-0.1], text, "")), "few characters");
+        assert_eq!((few("0123456789"), few("0123456789a"), few("größer als")), (1.0, 0.0, 1.0));
     }
 
     #[test]
