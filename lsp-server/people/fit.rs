@@ -217,8 +217,8 @@ mod tests {
     /// People who accept what is longer than ten characters, whatever the model says of it.
     fn people() -> Vec<Person> {
         let verdict = |number: u64| {
-            let is_long = number % 3 == 0;
-            let mean = if number % 2 == 0 { -0.2 } else { -1.0 };
+            let is_long = number.is_multiple_of(3);
+            let mean = if number.is_multiple_of(2) { -0.2 } else { -1.0 };
             Verdict {
                 person: number / 30,
                 shown_s: number as f64,

@@ -95,12 +95,14 @@ impl Scorer {
     fn load(model: &Path) -> Result<Scorer> {
         let found = models::inspect::inspect(model, None)?;
         let lab = hone::config::Config::default().lab;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let engine = LlamaEngine::load(&LlamaConfig {
             path: model.to_owned(),
             template: found.template,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            threads,
             // Other programs may need the cores.
             adapts_threads: true,
+            scoring_threads: threads,
             gpu_layers: Some(0),
             prompt_tokens: lab.prompt_tokens,
             micro_batch: None,

@@ -80,23 +80,25 @@ async fn an_error_is_remembered_too() {
 #[tokio::test]
 async fn a_request_that_the_next_key_or_the_editor_ends_is_remembered() {
     let (_folder, session) = session(Duration::from_secs(60)).await;
-    let ask = async || {
+    let ask = || {
         let asking = session.clone();
-        let asked =
-            tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await });
+        tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await })
+    };
+    let arrived = async || {
         while session.state.lock().current.is_none() {
             tokio::task::yield_now().await;
         }
-        asked
     };
     let noted = || session.services.requests.latest();
-    let cancelled = ask().await;
+    let cancelled = ask();
+    arrived().await;
     cancelled.abort();
     assert!(cancelled.await.unwrap_err().is_cancelled());
     assert_eq!(noted().len(), 1);
     assert_eq!((noted()[0].path.as_str(), noted()[0].line), ("/a.rs", 2));
     assert!(matches!(noted()[0].reason, Reason::Unanswered { .. }), "{:?}", noted());
-    let overtaken = ask().await;
+    let overtaken = ask();
+    arrived().await;
     type_at_cursor(&session, "x");
     assert!(overtaken.await.unwrap().is_err());
     assert_eq!(noted().len(), 2);
