@@ -30,8 +30,8 @@ fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
             cargo
         }
     };
-    // Tests, examples and the lab may be for Unix alone, but for the example that `cargo xtask dist`
-    // runs.
+    // Tests, examples and the lab may be for Unix alone, but for the example that
+    // `cargo xtask dist` runs.
     cargo.args(["--release", "--workspace", "--exclude", "lab"]);
     cargo.args(["--lib", "--bins", "--no-default-features"]);
     cargo.args(["--example", "smoke"]);

@@ -37,8 +37,8 @@ impl<'a> LineEndVariants<'a> {
         LineEndVariants { head, last: ends.to_vec(), open: vocab.left_open(*last) }
     }
 
-    /// The tokens to feed behind the prompt. Each gives a row of logits, and the prompt itself gives
-    /// the first row.
+    /// The tokens to feed behind the prompt. Each gives a row of logits, and the prompt itself
+    /// gives the first row.
     pub fn fed(&self) -> impl Iterator<Item = u32> {
         self.head.iter().copied().chain(self.open)
     }

@@ -91,8 +91,8 @@ pub enum Work {
     LoadingAdapter,
 }
 
-/// The flags that interrupt the engine's work. Each flag is set behind the job in the queue that it stands
-/// for, so that whoever resets it earlier finds the job.
+/// The flags that interrupt the engine's work. Each flag is set behind the job in the queue that it
+/// stands for, so that whoever resets it earlier finds the job.
 #[derive(Debug, Default)]
 struct Interrupts {
     /// A request came, which interrupts all work that can wait.

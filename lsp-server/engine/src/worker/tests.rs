@@ -79,8 +79,9 @@ type Generate =
 
 type Warm = dyn FnMut(&FimPrompt, &AtomicBool) -> Result<(), EngineError> + Send;
 
-type ScoreText = dyn FnMut(&mut ScriptedEngine, &ScoreRequest, &AtomicBool) -> Result<Vec<Score>, EngineError>
-    + Send;
+type Scored = Result<Vec<Score>, EngineError>;
+
+type ScoreText = dyn FnMut(&mut ScriptedEngine, &ScoreRequest, &AtomicBool) -> Scored + Send;
 
 type PromptKv = dyn FnMut(&[u32]) -> Option<Vec<u8>> + Send;
 
