@@ -85,7 +85,9 @@ async fn a_request_that_the_next_key_or_the_editor_ends_is_remembered() {
         tokio::spawn(async move { asking.complete(URI, CURSOR, AUTOMATIC, None).await })
     };
     let arrived = async || {
-        while session.state.lock().current.is_none() {
+        // One that was cancelled stays until another one comes.
+        let is_under_way = |current: &Computing| !current.abort.load(Ordering::Relaxed);
+        while !session.state.lock().current.as_ref().is_some_and(is_under_way) {
             tokio::task::yield_now().await;
         }
     };
