@@ -9,7 +9,7 @@ use tests::buffer::Buffer;
 use tests::{Home, Model, PATIENT, eventually, learn};
 
 /// How long a person who writes rests now and then.
-const REST: Duration = Duration::from_secs(1);
+const REST: Duration = Duration::from_secs(5);
 
 const COUNTER: &str = "\
 /// Counts how often each word occurs.
@@ -131,7 +131,7 @@ fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in()
             answer.expect("no completion fails because of a swap");
             asked += 1;
         }
-        // The adapter is checked while nobody asks.
+        // The adapter is checked in pauses, which begin three seconds after a request.
         std::thread::sleep(REST);
         editor.status().unwrap()["adapter"]["active"] == 1
     });

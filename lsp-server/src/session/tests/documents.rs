@@ -139,7 +139,8 @@ async fn a_document_that_is_opened_again_has_no_offer_any_more() {
 /// What was known of a suppressed answer was asked of another text too.
 #[tokio::test]
 async fn what_was_suppressed_is_forgotten_with_the_text_that_it_was_for() {
-    let (_folder, session) = session_as_set(Config::default(), unlikely()).await;
+    let (config, engine) = held_back();
+    let (_folder, session) = session_as_set(config, engine).await;
     session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
     assert!(session.state.lock().offers.suppressed().is_some());
     session.close(URI);
