@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWr
 
 /// The version of the protocol. It is raised when forwarders and daemons of different builds cannot
 /// talk to each other.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The longest first line, in bytes. It has room for a few names of a file, of 4096 bytes each.
 const LINE_LIMIT: u64 = 32 * 1024;
