@@ -7,6 +7,7 @@ use crate::daemon::editor_state::{EditorState, Replay};
 use crate::daemon::ends::{Ends, GivenUp};
 use crate::paths::Paths;
 use crate::platform::connection::CLOSES_ONE_DIRECTION;
+use crate::platform::files;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::initialize::early_answer;
 use crate::protocol::lost::{self, Instead};
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
-use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
+use tokio::io::{AsyncWriteExt, BufReader, stdin};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{sleep, timeout};
 
@@ -294,7 +295,7 @@ async fn read_all(messages: Sender<Vec<u8>>, answers: Sender<Vec<u8>>) {
 }
 
 async fn write_all(mut answers: Receiver<Vec<u8>>) -> io::Result<()> {
-    let mut output = stdout();
+    let mut output = tokio::fs::File::from_std(files::stdout()?);
     while let Some(body) = answers.recv().await {
         framing::write(&mut output, &body).await?;
     }

@@ -4,6 +4,7 @@ use super::user;
 use rustix::fs::Access;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -29,6 +30,12 @@ pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
     options
+}
+
+/// Returns the program's output without the buffer of the standard library, which ends at the last
+/// line break and so sends a message in two writes.
+pub fn stdout() -> io::Result<File> {
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
 }
 
 /// Makes a folder, and those above it, that only this user can read.

@@ -8,6 +8,7 @@ use super::{check, wide};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::fs::OpenOptionsExt;
+use std::os::windows::io::AsHandle;
 use std::path::Path;
 use windows_sys::Win32::Storage::FileSystem::{
     CreateDirectoryW, FILE_FLAG_OPEN_REPARSE_POINT, GetDiskFreeSpaceExW,
@@ -22,6 +23,12 @@ pub const IGNORES_CASE: bool = true;
 /// True if the system takes the composed and the decomposed form of a letter such as `é` for the
 /// same.
 pub const IGNORES_FORM: bool = false;
+
+/// Returns the program's output without the buffer of the standard library, which ends at the last
+/// line break and so sends a message in two writes.
+pub fn stdout() -> io::Result<File> {
+    Ok(io::stdout().as_handle().try_clone_to_owned()?.into())
+}
 
 /// Options for a file that only this user can read: it inherits the access list of its folder. A
 /// link in its place is not followed.
