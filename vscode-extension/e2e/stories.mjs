@@ -224,21 +224,32 @@ export const stories = {
     },
 
     async 'another of several offers is shown and accepted, and it alone gets a verdict'(at) {
+        const before = at.hone.offers().length;
         const offer = await week(at, 'another.rs');
         await at.window.press('Alt+]');
         const other = await eventually('another offer is on screen', async () => {
             const ghost = await at.window.ghost();
-            const here = at.hone.offers().findLast(({ shown }) => shown.endsWith(ghost));
-            return ghost && ghost !== offer.ghost && here ? { id: here.id, ghost } : undefined;
+            return ghost !== offer.ghost ? ghost : undefined;
         });
         await at.window.shot('another');
         await at.window.press('Tab');
-        await saved(at, 'another.rs', `${WEEK} ${other.ghost}`);
-        await eventually('an outcome is logged', () => at.hone.outcomes(other.id).length > 0);
-        assert.equal(at.hone.outcomes(other.id)[0].kind, 'accepted');
+        await saved(at, 'another.rs', `${WEEK} ${other}`);
+        // VS Code may have asked twice, and only one of two offers with this text was on screen.
+        const accepted = await eventually('the acceptance is logged', () =>
+            at.hone
+                .offers()
+                .slice(before)
+                .find(
+                    ({ id, shown }) =>
+                        shown.endsWith(other) && at.hone.outcomes(id)[0]?.kind === 'accepted',
+                ),
+        );
         // A slow machine may need more than ten seconds to make other offers.
-        for (const { kind } of at.hone.outcomes(offer.id)) {
-            assert.match(kind, /superseded|unseen|rejected_timeout/);
+        for (const { id } of at.hone.offers().slice(before)) {
+            if (id === accepted.id) continue;
+            for (const { kind } of at.hone.outcomes(id)) {
+                assert.match(kind, /superseded|unseen|rejected_timeout/);
+            }
         }
     },
 
