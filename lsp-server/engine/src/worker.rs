@@ -43,15 +43,13 @@ enum Job {
     PromptKv(KvJob),
     Warm(Box<FimPrompt>),
     Ahead(Vec<Request>),
-    /// The user has typed something.
-    Key,
     Unload,
 }
 
 impl Job {
     /// Returns true if it comes of what the user does in an editor.
     fn is_key(&self) -> bool {
-        matches!(self, Job::Generate { .. } | Job::Warm(_) | Job::Ahead(_) | Job::Key)
+        matches!(self, Job::Generate { .. } | Job::Warm(_) | Job::Ahead(_))
     }
 
     fn work(&self) -> Work {
@@ -61,7 +59,7 @@ impl Job {
             Job::Ahead(_) => Work::AnsweringAhead,
             Job::Score(_) => Work::Scoring,
             Job::LoadAdapter { .. } => Work::LoadingAdapter,
-            Job::Key | Job::Unload => Work::Nothing,
+            Job::Unload => Work::Nothing,
         }
     }
 }
@@ -91,20 +89,30 @@ pub enum Work {
     LoadingAdapter,
 }
 
-/// The flags that interrupt the engine's work. Each flag is set behind the job in the queue that it
-/// stands for, so that whoever resets it earlier finds the job.
+/// The flags that interrupt the engine's work. Each is set behind what it stands for, a job in the
+/// queue or the time of a key, so that whoever resets it earlier finds that.
 #[derive(Debug, Default)]
 struct Interrupts {
     /// A request came, which interrupts all work that can wait.
     request: AtomicBool,
     /// The user typed, which interrupts a score.
     key: AtomicBool,
+    last_key: Mutex<Option<Instant>>,
 }
 
 impl Interrupts {
     fn reset(&self) {
         self.request.store(false, Ordering::Release);
         self.key.store(false, Ordering::Release);
+    }
+
+    fn key(&self) {
+        *self.last_key.lock() = Some(Instant::now());
+        self.key.store(true, Ordering::Release);
+    }
+
+    fn last_key(&self) -> Option<Instant> {
+        *self.last_key.lock()
     }
 }
 
@@ -256,9 +264,7 @@ impl EngineHandle {
     /// Notes that the user has typed something, whether or not a request follows. Scores wait for a
     /// pause.
     pub fn key(&self) {
-        // If the queue is full, requests wait, and they are keys too.
-        let _ = self.enqueue(Job::Key);
-        self.interrupts.key.store(true, Ordering::Release);
+        self.interrupts.key();
     }
 
     /// The keys and values of a prompt under the base, copied once no request waits. The receiver
@@ -291,9 +297,14 @@ impl EngineHandle {
     }
 
     fn send(&self, job: Job) -> Result<(), EngineError> {
+        let is_key = job.is_key();
         let sent = self.enqueue(job);
         self.interrupts.request.store(true, Ordering::Release);
-        self.interrupts.key.store(true, Ordering::Release);
+        if is_key {
+            self.interrupts.key();
+        } else {
+            self.interrupts.key.store(true, Ordering::Release);
+        }
         sent
     }
 
@@ -365,7 +376,6 @@ fn serve(
                 let _ = requests.iter().all(compute);
             }
             Job::Unload => engine.unload(),
-            Job::Key => {}
         }
     }
 }
@@ -412,7 +422,7 @@ fn next(
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
                 let now = Instant::now();
-                let until = match agenda.next(now) {
+                let until = match agenda.next(now, interrupts.last_key()) {
                     Next::Do(job) => return Some(job),
                     Next::Wait(until) => Some(until),
                     Next::Rest => None,
@@ -428,7 +438,7 @@ fn next(
                 }
             }
         };
-        if let Some(job) = agenda.take(job, Instant::now()) {
+        if let Some(job) = agenda.take(job) {
             return Some(job);
         }
     }

@@ -68,8 +68,8 @@ pub struct Services {
 }
 
 impl Services {
-    /// Notes that somebody typed or asked for a completion. Periodic tasks go on, and comparisons
-    /// of adapters wait for a pause.
+    /// Notes that somebody typed or asked for a completion. Periodic tasks continue, and
+    /// comparisons of adapters wait for a pause.
     pub fn touch(&self) {
         self.activity.touch();
         self.engine.key();

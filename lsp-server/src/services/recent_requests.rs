@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// The number of requests that are remembered: those of a few minutes of typing.
 const REQUESTS_MAX: usize = 1_000;
 
-/// A user does not miss an answer that the next key came before sooner than this.
+/// The wait, in milliseconds, from which on a user misses an answer that never came.
 const MISSED_MS: u64 = 1_000;
 
 /// What was asked for.
@@ -39,9 +39,9 @@ pub struct RecentRequest {
 }
 
 impl RecentRequest {
-    /// Whether a user has no reason to ask about it. Editors ask at each key, and the next one
-    /// mostly comes first. They ask for the next edit at each pause in typing, and mostly there is
-    /// none.
+    /// Returns true if a user has no reason to ask about it. Editors ask at each key, and the next
+    /// one mostly comes first. They ask for the next edit at each pause in typing, and mostly there
+    /// is none.
     pub fn is_routine(&self) -> bool {
         let is_asked_at_each_pause = self.asked_for == AskedFor::NextEdit && !self.invoked;
         match self.reason {

@@ -23,7 +23,6 @@ pub(super) struct Agenda {
     scores: VecDeque<ScoreJob>,
     /// The pause in typing after which texts are scored.
     pause: Duration,
-    last_key: Option<Instant>,
 }
 
 /// What comes next while the queue is empty.
@@ -41,12 +40,8 @@ impl Agenda {
     }
 
     /// Takes a job from the queue. Returns it if it is to be done at once.
-    pub fn take(&mut self, job: Job, now: Instant) -> Option<Job> {
-        if job.is_key() {
-            self.last_key = Some(now);
-        }
+    pub fn take(&mut self, job: Job) -> Option<Job> {
         match job {
-            Job::Key => {}
             Job::Score(job) if self.scores.len() < QUEUE_JOBS => self.scores.push_back(job),
             Job::Score(job) => drop(job.reply.send(Err(EngineError::Busy))),
             Job::Warm(prompt) => {
@@ -66,8 +61,8 @@ impl Agenda {
         None
     }
 
-    /// Chooses what comes next, now that the queue is empty.
-    pub fn next(&mut self, now: Instant) -> Next {
+    /// Chooses what comes next, now that the queue is empty and the user typed last at `last_key`.
+    pub fn next(&mut self, now: Instant, last_key: Option<Instant>) -> Next {
         if let Some(job) = self.kv.take() {
             return Next::Do(Job::PromptKv(job));
         }
@@ -77,7 +72,7 @@ impl Agenda {
         if let Some(prompt) = self.warm.take() {
             return Next::Do(Job::Warm(prompt));
         }
-        let quiet_at = self.last_key.map(|key| key + self.pause);
+        let quiet_at = last_key.map(|key| key + self.pause);
         match quiet_at.filter(|&quiet_at| now < quiet_at) {
             _ if self.scores.is_empty() => Next::Rest,
             Some(quiet_at) => Next::Wait(quiet_at),
@@ -98,10 +93,9 @@ impl Agenda {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{prompt, request};
+    use super::super::tests::prompt;
     use super::*;
     use crate::{ScorePrompt, ScoreRequest, Scored};
-    use std::sync::Arc;
     use tokio::sync::oneshot;
 
     const PAUSE: Duration = Duration::from_secs(3);
@@ -119,14 +113,9 @@ mod tests {
         (ScoreJob { request, reply, took: Duration::ZERO }, answer)
     }
 
-    fn generate() -> Job {
-        let (reply, _) = oneshot::channel();
-        Job::Generate { request: Box::new(request("")), abort: Arc::default(), reply }
-    }
-
     /// The text that is scored next, if it is time for one.
-    fn scored(agenda: &mut Agenda, now: Instant) -> Option<ScoreJob> {
-        match agenda.next(now) {
+    fn scored(agenda: &mut Agenda, now: Instant, last_key: Option<Instant>) -> Option<ScoreJob> {
+        match agenda.next(now, last_key) {
             Next::Do(Job::Score(job)) => Some(job),
             Next::Do(_) => panic!("another job than a score"),
             Next::Wait(_) | Next::Rest => None,
@@ -137,60 +126,58 @@ mod tests {
     fn no_text_is_scored_between_two_keys() {
         let start = Instant::now();
         let mut agenda = Agenda::new(PAUSE);
-        assert!(agenda.take(Job::Score(score(1).0), start).is_none());
-        for key in 0..100 {
-            let now = start + Duration::from_millis(1400) * key;
-            let is_request = key % 2 == 0;
-            let job = if is_request { generate() } else { Job::Key };
-            assert_eq!(agenda.take(job, now).is_some(), is_request);
-            let Next::Wait(until) = agenda.next(now + PAUSE / 2) else { panic!("key {key}") };
+        assert!(agenda.take(Job::Score(score(1).0)).is_none());
+        let key = |number: u32| start + Duration::from_millis(1400) * number;
+        for now in (0..100).map(key) {
+            let Next::Wait(until) = agenda.next(now + PAUSE / 2, Some(now)) else {
+                panic!("a score before the pause")
+            };
             assert_eq!(until, now + PAUSE);
         }
-        let end = start + Duration::from_millis(1400) * 99 + PAUSE;
-        assert!(scored(&mut agenda, end).is_some());
-        assert!(matches!(agenda.next(end), Next::Rest));
+        let last = key(99);
+        assert!(scored(&mut agenda, last + PAUSE, Some(last)).is_some());
+        assert!(matches!(agenda.next(last + PAUSE, Some(last)), Next::Rest));
     }
 
     #[test]
     fn a_text_is_scored_at_once_where_nobody_types() {
         let mut agenda = Agenda::new(PAUSE);
-        agenda.take(Job::Score(score(1).0), Instant::now());
-        assert!(scored(&mut agenda, Instant::now()).is_some());
+        agenda.take(Job::Score(score(1).0));
+        assert!(scored(&mut agenda, Instant::now(), None).is_some());
     }
 
     #[test]
     fn a_score_that_a_key_interrupts_comes_before_the_others() {
         let start = Instant::now();
         let mut agenda = Agenda::new(PAUSE);
-        agenda.take(Job::Score(score(1).0), start);
-        agenda.take(Job::Score(score(2).0), start);
-        let first = scored(&mut agenda, start).unwrap();
-        assert!(agenda.take(Job::Key, start).is_none());
+        agenda.take(Job::Score(score(1).0));
+        agenda.take(Job::Score(score(2).0));
+        let first = scored(&mut agenda, start, None).unwrap();
         agenda.continue_later(first);
-        assert!(scored(&mut agenda, start).is_none());
-        let order = [(); 2].map(|()| scored(&mut agenda, start + PAUSE).unwrap().request.tokens);
-        assert_eq!(order, [[1], [2]]);
+        let key = Some(start);
+        assert!(scored(&mut agenda, start, key).is_none());
+        let mut next = || scored(&mut agenda, start + PAUSE, key).unwrap().request.tokens;
+        assert_eq!([next(), next()], [[1], [2]]);
     }
 
     #[test]
     fn what_is_computed_in_advance_comes_before_a_score() {
-        let start = Instant::now();
+        let now = Instant::now();
         let mut agenda = Agenda::new(PAUSE);
-        agenda.take(Job::Score(score(1).0), start);
-        agenda.take(Job::Warm(Box::new(prompt())), start);
-        assert!(matches!(agenda.next(start + PAUSE), Next::Do(Job::Warm(_))));
-        assert!(matches!(agenda.next(start + PAUSE), Next::Do(Job::Score(_))));
+        agenda.take(Job::Score(score(1).0));
+        agenda.take(Job::Warm(Box::new(prompt())));
+        assert!(matches!(agenda.next(now, None), Next::Do(Job::Warm(_))));
+        assert!(matches!(agenda.next(now, None), Next::Do(Job::Score(_))));
     }
 
     #[test]
     fn more_scores_than_the_queue_holds_are_refused() {
-        let start = Instant::now();
         let mut agenda = Agenda::new(PAUSE);
         for _ in 0..QUEUE_JOBS {
-            agenda.take(Job::Score(score(1).0), start);
+            agenda.take(Job::Score(score(1).0));
         }
         let (job, mut answer) = score(2);
-        agenda.take(Job::Score(job), start);
+        agenda.take(Job::Score(job));
         assert!(matches!(answer.try_recv(), Ok(Err(EngineError::Busy))));
     }
 }
