@@ -45,7 +45,7 @@ pub fn engine(path: &Path, template: &'static FimTemplate) -> LlamaEngine {
         template,
         threads: 1,
         adapts_threads: false,
-        scoring_threads: 1,
+        scores_in_background: false,
         gpu_layers: Some(0),
         prompt_tokens: 64,
         micro_batch: None,

@@ -58,7 +58,7 @@ impl Bench {
             template: self.template,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             adapts_threads: false,
-            scoring_threads: 1,
+            scores_in_background: false,
             gpu_layers,
             prompt_tokens: PROMPT_TOKENS,
             micro_batch,

@@ -59,12 +59,13 @@ pub struct Request {
     pub context_wait: Duration,
 }
 
-/// Tokens that count as certain beside those of a line, so that one unlikely token does not end it.
+/// Tokens that count as certain next to those of a line, so that one unlikely token does not end
+/// it.
 const CERTAIN_TOKENS: f32 = 2.0;
 
-/// Tells whether a line, or the beginning of one, is too unlikely to be offered: the geometric mean
-/// of its tokens' probabilities is below the least one. [`CERTAIN_TOKENS`] count along. Unlike the
-/// probability of the whole line, that does not punish length.
+/// Returns true if a line, or the beginning of one, is too unlikely to be offered: the geometric
+/// mean of its tokens' probabilities is below the least one. [`CERTAIN_TOKENS`] count along. Unlike
+/// the probability of the whole line, that does not punish length.
 pub fn is_too_unlikely(logprob: f32, tokens: usize, min_token_probability: f32) -> bool {
     logprob < (tokens as f32 + CERTAIN_TOKENS) * min_token_probability.ln()
 }

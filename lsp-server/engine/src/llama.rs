@@ -53,8 +53,8 @@ const SCORED_TOKENS: usize = 48;
 /// Longest line before it, in tokens. Each adapter computes it too.
 const SCORED_TAIL: usize = 256;
 
-/// Prompt tokens that are computed at once where a text is scored. The abort callback is called
-/// between graph nodes, so that fewer tokens make an abort sooner.
+/// Prompt tokens that are computed at once where a text is scored in the background. The abort
+/// callback is called between graph nodes, so that fewer tokens make an abort sooner.
 const SCORED_AT_ONCE: usize = 16;
 
 /// The share of a GPU's memory that was free behind the loaded model. If less of it is left, other
@@ -80,8 +80,10 @@ pub struct LlamaConfig {
     pub threads: usize,
     /// True if fewer are used where other processes hold cores.
     pub adapts_threads: bool,
-    /// The most threads with which texts are scored.
-    pub scoring_threads: usize,
+    /// True if texts are scored on one thread and in small pieces, because somebody types into this
+    /// process. Several threads would wait for each other wherever other processes hold cores, and
+    /// nobody waits for a score.
+    pub scores_in_background: bool,
     /// `None`: as many as fit.
     pub gpu_layers: Option<u32>,
     /// The longest prompt in tokens. Text in an unfamiliar script can cost three a character.
@@ -176,7 +178,7 @@ type Cell = (u32, AdapterVersion);
 pub struct LlamaEngine {
     context: Context,
     threads: Threads,
-    scoring_threads: usize,
+    scores_in_background: bool,
     model: Arc<LlamaModel>,
     vocab: Vocab,
     fim: FimTokens,
@@ -230,7 +232,7 @@ impl LlamaEngine {
         Ok(LlamaEngine {
             context,
             threads: Threads::new(config.threads, config.adapts_threads),
-            scoring_threads: config.scoring_threads,
+            scores_in_background: config.scores_in_background,
             model,
             vocab,
             fim,
@@ -299,7 +301,8 @@ impl LlamaEngine {
             }
             let adapter = cells[position].1;
             let run = cells[position..].iter().take_while(|cell| cell.1 == adapter).count();
-            let at_once = if sequence == SCORING { SCORED_AT_ONCE } else { self.prompt_chunk };
+            let gives_way = sequence == SCORING && self.scores_in_background;
+            let at_once = if gives_way { SCORED_AT_ONCE } else { self.prompt_chunk };
             let end = position + run.min(at_once);
             self.decode(sequence, &cells[position..end], abort)?;
             position = end;
@@ -493,7 +496,7 @@ impl Engine for LlamaEngine {
             ScorePrompt::Fim(prompt) => self.prompt_tokens(prompt),
             ScorePrompt::Tokens { prompt, adapter_from } => (prompt.clone(), *adapter_from),
         };
-        self.context.set_threads(self.threads.now().min(self.scoring_threads));
+        self.context.set_threads(if self.scores_in_background { 1 } else { self.threads.now() });
         let count = request.tokens.len();
         if count == 0 || count > SCORED_TOKENS || prompt.len() - from > SCORED_TAIL {
             return Err(EngineError::Failed("the text is empty or too long to be scored".into()));

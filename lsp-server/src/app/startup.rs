@@ -40,10 +40,6 @@ const CPU_IDLE_LIMIT: Duration = Duration::from_secs(1800);
 /// one or two seconds.
 const SCORE_AFTER: Duration = Duration::from_secs(3);
 
-/// The threads with which adapters are compared. Several would wait for each other wherever other
-/// processes hold cores, and nobody waits for a comparison.
-const SCORING_THREADS: usize = 1;
-
 /// The time at which a manual clock starts. It can be any fixed time; this is 2026-01-01T00:00:00Z.
 const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
 
@@ -174,7 +170,9 @@ impl Prepared {
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
         let Prepared { home, options, config, log, model, template } = self;
-        let llama = engine_config(&config, &model.path, template);
+        let mut llama = engine_config(&config, &model.path, template);
+        // Only rehearsals have such a folder, and nobody types there.
+        llama.scores_in_background = options.prompt_cache.is_none();
         let idle = IdleRule {
             score_after: SCORE_AFTER,
             unload_after: idle_limit(&config, &llama),
@@ -233,7 +231,7 @@ pub fn engine_config(config: &Config, model: &Path, template: &'static FimTempla
         template,
         threads,
         adapts_threads: config.model.threads == 0,
-        scoring_threads: SCORING_THREADS,
+        scores_in_background: false,
         gpu_layers: config.model.gpu_layers,
         prompt_tokens: config.lab.prompt_tokens,
         micro_batch: None,

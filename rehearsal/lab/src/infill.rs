@@ -96,7 +96,7 @@ impl Drop for Server<'_> {
     }
 }
 
-/// Writes the settings of all variants, with the variant's own settings in place of theirs.
+/// Writes the settings of all variants, with the variant's own settings instead of theirs.
 fn write_settings(home: &Path, model: &str, variant: &str) -> Result<()> {
     let path = home.join("config.toml");
     let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();

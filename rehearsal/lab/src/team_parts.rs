@@ -57,7 +57,7 @@ pub struct Arguments {
     newcomer: Vec<Files>,
     #[arg(long, default_value_t = 4)]
     rounds: usize,
-    /// Begin with the version in this file, in place of one that changes nothing
+    /// Begin with the version in this file instead of one that changes nothing
     #[arg(long)]
     start: Option<PathBuf>,
     /// Write the last version, which is exact, into this file

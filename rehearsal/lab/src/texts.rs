@@ -56,7 +56,7 @@ pub fn run(args: &TextsArgs) -> Result<()> {
         template: found.template,
         threads: 1,
         adapts_threads: false,
-        scoring_threads: 1,
+        scores_in_background: false,
         gpu_layers: Some(0),
         prompt_tokens: config.lab.prompt_tokens,
         micro_batch: None,

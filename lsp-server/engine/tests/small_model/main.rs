@@ -30,7 +30,7 @@ fn load(template: &'static FimTemplate) -> LlamaEngine {
         template,
         threads: 1,
         adapts_threads: false,
-        scoring_threads: 1,
+        scores_in_background: true,
         gpu_layers: Some(0),
         prompt_tokens: 512,
         micro_batch: None,

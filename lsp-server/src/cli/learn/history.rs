@@ -20,7 +20,7 @@ use crate::platform::process::lower_thread_priority;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail};
 use engine::EngineError;
-use engine::llama::{LlamaConfig, LlamaEngine};
+use engine::llama::LlamaEngine;
 use engine::worker::{EngineHandle, IdleRule};
 use feedback::episode::Episode;
 use feedback::event::AdapterVersion;
@@ -247,8 +247,6 @@ impl Work<'_> {
     ) -> Result<Verdict> {
         progress.at(Part::Checking, 0.0);
         let config = engine_config(self.config, self.model, self.manifest.template);
-        // Nobody types into this process.
-        let config = LlamaConfig { scoring_threads: config.threads, ..config };
         let build = move || {
             // What the user types comes first.
             lower_thread_priority();
