@@ -7,12 +7,11 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use rehearsal::client::{Client, TriggerKind};
+use rehearsal::client::{Client, OwnHome, TriggerKind};
 use rehearsal::document::Position;
 use rehearsal::report::stats::percentile;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -102,40 +101,17 @@ fn main() -> Result<()> {
     let lines: Vec<String> =
         text.lines().filter(|line| line.trim().len() > 8).map(str::to_owned).collect();
     ensure!(lines.len() > 2 * LINES_BEFORE, "{}: too short", arguments.file.display());
-    let home = tempfile::tempdir()?;
-    std::os::unix::fs::symlink(
-        std::path::absolute(&arguments.models)?,
-        home.path().join("models"),
-    )?;
     // Without the gate every request is answered. An offer that is held back would give no label.
-    std::fs::write(home.path().join("config.toml"), "gate.enabled = false\n")?;
-    let hone = |verb: &str| {
-        let mut command = Command::new(&arguments.hone);
-        command.env("HONE_HOME", home.path()).arg(verb);
-        command
-    };
-    let client = Client::spawn(hone("lsp").stderr(Stdio::inherit()))?;
-    client.initialize(&[])?;
-    let mut typist = Typist { client, lines, at: 0 };
-    let measured = measure(&mut typist, &arguments, &|verb| {
-        let status = hone(verb).arg("learning").stdout(Stdio::null()).status()?;
-        ensure!(status.success(), "`hone {verb} learning` failed");
-        Ok(())
-    });
-    drop(typist);
-    hone("stop").stdout(Stdio::null()).status()?;
-    println!("{}", measured?);
+    let home = OwnHome::new(&arguments.hone, &arguments.models, "gate.enabled = false\n")?;
+    let mut typist = Typist { client: home.editor()?, lines, at: 0 };
+    println!("{}", measure(&mut typist, &arguments, &home)?);
     Ok(())
 }
 
-fn measure(
-    typist: &mut Typist,
-    arguments: &Arguments,
-    learning: &dyn Fn(&str) -> Result<()>,
-) -> Result<Value> {
+fn measure(typist: &mut Typist, arguments: &Arguments, home: &OwnHome) -> Result<Value> {
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 1..=arguments.rounds {
-        learning("pause")?;
+        home.learning("pause")?;
         // These turns do not count: the first prompt is cold, and an update is being abandoned.
         for _ in 0..3 {
             typist.turn()?;
@@ -143,7 +119,7 @@ fn measure(
         for _ in 0..arguments.requests {
             alone.push(typist.turn()?);
         }
-        learning("resume")?;
+        home.learning("resume")?;
         let (goal, since) = (round * arguments.requests, Instant::now());
         while beside.len() < goal {
             let was_training = typist.is_training()?;

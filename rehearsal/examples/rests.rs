@@ -8,11 +8,11 @@ use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rehearsal::client::{Client, TriggerKind};
+use rehearsal::client::{Client, OwnHome, TriggerKind};
 use rehearsal::document::{Position, Range};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ struct Arguments {
     /// Characters that are typed in each run
     #[arg(long)]
     characters: usize,
-    /// Busy processes of the lowest priority beside it
+    /// Busy processes of the lowest priority next to it
     #[arg(long)]
     load: usize,
 }
@@ -192,44 +192,21 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let text = std::fs::read_to_string(&arguments.file)
         .with_context(|| arguments.file.display().to_string())?;
-    let home = tempfile::tempdir()?;
-    std::os::unix::fs::symlink(
-        std::path::absolute(&arguments.models)?,
-        home.path().join("models"),
-    )?;
     // Without the gate every request is answered. An offer that is held back would give no label.
-    std::fs::write(home.path().join("config.toml"), "gate.enabled = false\n")?;
-    let hone = |verb: &str| {
-        let mut command = Command::new(&arguments.hone);
-        command.env("HONE_HOME", home.path()).arg(verb);
-        command
-    };
-    let client = Client::spawn(hone("lsp").stderr(Stdio::inherit()))?;
-    client.initialize(&[])?;
-    let editor = Editor { client, text };
-    let measured = measure(&editor, &arguments, &|verb| {
-        let status = hone(verb).arg("learning").stdout(Stdio::null()).status()?;
-        ensure!(status.success(), "`hone {verb} learning` failed");
-        Ok(())
-    });
-    drop(editor);
-    hone("stop").stdout(Stdio::null()).status()?;
-    println!("{}", measured?);
+    let home = OwnHome::new(&arguments.hone, &arguments.models, "gate.enabled = false\n")?;
+    let editor = Editor { client: home.editor()?, text };
+    println!("{}", measure(&editor, &arguments, &home)?);
     Ok(())
 }
 
-fn measure(
-    editor: &Editor,
-    arguments: &Arguments,
-    learning: &dyn Fn(&str) -> Result<()>,
-) -> Result<Value> {
-    learning("pause")?;
+fn measure(editor: &Editor, arguments: &Arguments, home: &OwnHome) -> Result<Value> {
+    home.learning("pause")?;
     editor.make_labels()?;
     let _load = Load::start(arguments.load)?;
     let paused = editor.type_under("learning is paused", arguments.characters)?;
     eprintln!("   paused: {} of {} rests answered", paused.answered, paused.count);
     let (updates, _) = editor.updates()?;
-    learning("resume")?;
+    home.learning("resume")?;
     editor.wait_for_update(|(_, is_training)| is_training)?;
     let beside = editor.type_under("an update is running", arguments.characters)?;
     eprintln!("   beside: {} of {} rests answered", beside.answered, beside.count);

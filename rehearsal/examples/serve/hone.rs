@@ -3,18 +3,17 @@
 use crate::trace::Trace;
 use crate::{Answer, quantile};
 use anyhow::{Result, ensure};
-use rehearsal::client::{Client, TriggerKind};
+use rehearsal::client::{Client, OwnHome, TriggerKind};
 use rehearsal::document::{Document, Encoding, Position, Range};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::Instant;
-use tempfile::TempDir;
 
 pub struct Hone {
+    /// It leaves before the daemon ends, because it would start another one.
     pub client: Client,
-    program: PathBuf,
-    home: TempDir,
+    home: OwnHome,
     document: Document,
     uri: String,
 }
@@ -27,8 +26,6 @@ impl Hone {
         settings: &[String],
         folder: &Path,
     ) -> Result<Hone> {
-        let home = tempfile::tempdir()?;
-        std::os::unix::fs::symlink(std::path::absolute(models)?, home.path().join("models"))?;
         // The next key follows each answer, so the pause in typing means nothing. The setting has
         // the name that every version reads.
         let mut config = "learning.enabled = false\nlab.adaptive_debounce = false\n".to_owned();
@@ -36,11 +33,11 @@ impl Hone {
             config += line;
             config.push('\n');
         }
-        std::fs::write(home.path().join("config.toml"), config)?;
-        let client = Client::spawn(command(program, home.path(), "lsp").stderr(Stdio::inherit()))?;
+        let home = OwnHome::new(program, models, &config)?;
+        let client = Client::spawn(home.hone(&["lsp"]).stderr(Stdio::inherit()))?;
         client.initialize_in(&[], Some(folder))?;
         let document = Document::new(String::new(), Encoding::Utf16);
-        Ok(Hone { client, program: program.to_owned(), home, document, uri: String::new() })
+        Ok(Hone { client, home, document, uri: String::new() })
     }
 
     pub fn open(&mut self, trace: &Trace) -> Result<()> {
@@ -91,24 +88,10 @@ impl Hone {
     /// Returns what the server recorded about the requests that went to the model: the time to the
     /// first token with a warm prompt, and the time of a decode step.
     pub fn timing(&self) -> Result<Value> {
-        let output = command(&self.program, self.home.path(), "events").arg("--json").output()?;
+        let output = self.home.hone(&["events", "--json"]).output()?;
         ensure!(output.status.success(), "`hone events` failed");
         timing(&String::from_utf8(output.stdout)?)
     }
-
-    /// Stops the daemon. The editor leaves first, because it would start another one.
-    pub fn stop(self) -> Result<()> {
-        let Hone { client, program, home, .. } = self;
-        drop(client);
-        command(&program, home.path(), "stop").stdout(Stdio::null()).status()?;
-        Ok(())
-    }
-}
-
-fn command(program: &Path, home: &Path, verb: &str) -> Command {
-    let mut command = Command::new(program);
-    command.env("HONE_HOME", home).arg(verb);
-    command
 }
 
 fn timing(events: &str) -> Result<Value> {

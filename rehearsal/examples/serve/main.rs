@@ -129,19 +129,13 @@ fn main() -> Result<()> {
         (_, _, Some(program)) => Other::Hone(start(program, &arguments.against_set)?),
         _ => Other::Nobody,
     };
-    let measured = measure(&mut ours, &mut other, &arguments).and_then(|mut measured| {
-        if arguments.superseded > 0 {
-            eprintln!("   {} requests are superseded", arguments.superseded);
-            measured["superseded"] =
-                superseded::measure(&ours.client, &arguments.files, arguments.superseded)?;
-        }
-        Ok(measured)
-    });
-    ours.stop()?;
-    if let Other::Hone(hone) = other {
-        hone.stop()?;
+    let mut measured = measure(&mut ours, &mut other, &arguments)?;
+    if arguments.superseded > 0 {
+        eprintln!("   {} requests are superseded", arguments.superseded);
+        measured["superseded"] =
+            superseded::measure(&ours.client, &arguments.files, arguments.superseded)?;
     }
-    println!("{}", measured?);
+    println!("{measured}");
     Ok(())
 }
 

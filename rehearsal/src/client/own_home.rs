@@ -1,0 +1,50 @@
+//! A home for a measurement, whose daemon ends with it.
+
+use super::Client;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+pub struct OwnHome {
+    folder: TempDir,
+    program: PathBuf,
+}
+
+impl OwnHome {
+    /// Makes a home for this `hone` with a link to the folder of models and this `config.toml`.
+    pub fn new(program: &Path, models: &Path, settings: &str) -> Result<OwnHome> {
+        let folder = tempfile::tempdir()?;
+        std::os::unix::fs::symlink(std::path::absolute(models)?, folder.path().join("models"))?;
+        std::fs::write(folder.path().join("config.toml"), settings)?;
+        Ok(OwnHome { folder, program: program.to_owned() })
+    }
+
+    /// Returns a command of `hone` in this home.
+    pub fn hone(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env("HONE_HOME", self.folder.path()).args(arguments);
+        command
+    }
+
+    /// Starts an editor, which starts the daemon.
+    pub fn editor(&self) -> Result<Client> {
+        let client = Client::spawn(self.hone(&["lsp"]).stderr(Stdio::inherit()))?;
+        client.initialize(&[])?;
+        Ok(client)
+    }
+
+    /// Runs `hone pause learning` or `hone resume learning`.
+    pub fn learning(&self, verb: &str) -> Result<()> {
+        let status = self.hone(&[verb, "learning"]).stdout(Stdio::null()).status();
+        let status = status.context("cannot run hone")?;
+        ensure!(status.success(), "`hone {verb} learning` failed");
+        Ok(())
+    }
+}
+
+impl Drop for OwnHome {
+    fn drop(&mut self) {
+        let _ = self.hone(&["stop"]).stdout(Stdio::null()).status();
+    }
+}
