@@ -37,7 +37,8 @@ pub fn load(folder: &Path) -> Prior {
     own.unwrap_or_else(shipped)
 }
 
-fn read(path: &Path) -> Result<Option<Prior>> {
+/// Reads the prior of a file; `None` if there is no such file.
+pub fn read(path: &Path) -> Result<Option<Prior>> {
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.with_context(|| format!("{}: cannot be read", path.display()))?,
@@ -55,13 +56,17 @@ fn read(path: &Path) -> Result<Option<Prior>> {
 
 /// Makes the gate start from this prior when the log is read the next time.
 pub fn save(prior: &Prior, folder: &Path) -> Result<()> {
+    write(prior, &folder.join(FILE))
+}
+
+/// Writes a file of a prior.
+pub fn write(prior: &Prior, path: &Path) -> Result<()> {
     let stored = StoredPrior {
         features_version: FEATURES_VERSION,
         mean: prior.mean.to_vec(),
         deviation: prior.deviation.to_vec(),
     };
-    let path = folder.join(FILE);
-    write_atomic(&path, &serde_json::to_vec_pretty(&stored)?)
+    write_atomic(path, &serde_json::to_vec_pretty(&stored)?)
         .with_context(|| format!("{}: cannot be written", path.display()))
 }
 

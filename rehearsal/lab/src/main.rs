@@ -6,6 +6,7 @@
 mod gate;
 mod infill;
 mod lines;
+mod people;
 mod prequential;
 mod scoring;
 mod team_parts;
@@ -21,6 +22,8 @@ use clap::Parser;
 enum Command {
     /// Ask the logs of other homes what a gate would have held back, or fit a prior to them
     Gate(gate::GateArgs),
+    /// Judge people's recorded verdicts by the gate, or fit a prior to them
+    People(people::Arguments),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
@@ -38,6 +41,7 @@ enum Command {
 fn main() -> Result<()> {
     match Command::parse() {
         Command::Gate(arguments) => gate::run(&arguments),
+        Command::People(arguments) => people::run(&arguments),
         Command::Trial(arguments) => trial::run(&arguments),
         Command::Texts(arguments) => texts::run(&arguments),
         Command::Written(arguments) => written::run(&arguments),

@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Leave out offers of several lines
     #[arg(long)]
     one_line: bool,
-    /// The prior that the gate starts from, in place of the one that is shipped
+    /// The file of the prior that the gate starts from, instead of the shipped one
     #[arg(long, value_name = "FILE")]
     prior: Option<PathBuf>,
     /// Write a prior fitted to these people here. The figures are then those of each person
@@ -35,8 +35,8 @@ pub struct Arguments {
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = super::build(workspace)?;
-    let mut people = Command::new(workspace.binary("examples/people"));
-    people.arg("--verdicts").arg(&arguments.verdicts);
+    let mut people = Command::new(workspace.binary("hone-lab"));
+    people.arg("people").arg("--verdicts").arg(&arguments.verdicts);
     if !arguments.recorded_only {
         let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
         let folder = workspace.target.join("bench").join("people");

@@ -1,7 +1,7 @@
 //! Decided offers as the gate would have seen them.
 
-use crate::scores::Scores;
-use crate::verdicts::{Recorded, Verdict};
+use super::scores::Scores;
+use super::verdicts::{Recorded, Verdict};
 pub use completion::blocks::first_line;
 use feedback::episode::Label;
 use feedback::event::{GateRecord, Outcome, StopReason};
@@ -38,7 +38,7 @@ pub struct Offer {
     before: String,
     after: String,
     idle_ms: u64,
-    /// Offers that the person turned down on this line.
+    /// Offers that the person rejected on this line.
     rejects_here: u32,
 }
 

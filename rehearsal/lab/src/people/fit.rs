@@ -6,9 +6,9 @@
 //! deviations of its weights: they say how far users differ, which one session each does not tell.
 //! How far the fit may go is chosen by leaving people out.
 
-use crate::figures::Figures;
-use crate::offers::Offer;
-use crate::play::{ANY_THRESHOLD, Judged, play};
+use super::figures::Figures;
+use super::offers::Offer;
+use super::play::{ANY_THRESHOLD, Judged, play};
 use policy::gate::Gate;
 use policy::gate::features::{FEATURES, Features};
 use policy::gate::prior::Prior;
@@ -216,8 +216,8 @@ fn solve(mut matrix: [[f64; WEIGHTS]; WEIGHTS], mut right: [f64; WEIGHTS]) -> [f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scores::Scores;
-    use crate::verdicts::{Read, Recorded, Verdict};
+    use crate::people::scores::Scores;
+    use crate::people::verdicts::{Read, Recorded, Verdict};
 
     const FREEDOM: f64 = 1.0;
 
@@ -244,8 +244,11 @@ mod tests {
         for verdict in &verdicts {
             scores.keep(verdict, vec![verdict.recorded.unwrap().mean; 4]).unwrap();
         }
-        let of = |view| crate::offers::offers(&verdicts, view, Some(&scores));
-        Person::all(of(crate::offers::View::Served), of(crate::offers::View::Recorded))
+        let of = |view| crate::people::offers::offers(&verdicts, view, Some(&scores));
+        Person::all(
+            of(crate::people::offers::View::Served),
+            of(crate::people::offers::View::Recorded),
+        )
     }
 
     #[test]
@@ -313,13 +316,13 @@ mod tests {
             scores.keep(verdict, vec![-0.3, -0.2]).unwrap();
         }
         let again = Scores::open(&folder.path().join("scores"), "model").unwrap();
-        let offers = |view| crate::offers::offers(&read.verdicts, view, Some(&again));
-        let played = play(&offers(crate::offers::View::Served), &rehearsed());
+        let offers = |view| crate::people::offers::offers(&read.verdicts, view, Some(&again));
+        let played = play(&offers(crate::people::offers::View::Served), &rehearsed());
         let figures = Figures::of(&played);
         assert_eq!((figures.offers, figures.accept_rate), (6, 0.5));
-        let recorded = crate::offers::View::Recorded;
+        let recorded = crate::people::offers::View::Recorded;
         assert_eq!(offers(recorded).len(), 6, "others stand in for what is missing");
-        assert_eq!(crate::offers::offers(&read.verdicts, recorded, None).len(), 6);
+        assert_eq!(crate::people::offers::offers(&read.verdicts, recorded, None).len(), 6);
         let other = Scores::open(&folder.path().join("scores"), "another model").unwrap();
         assert_eq!(other.get(&read.verdicts[0]), None);
     }

@@ -1,8 +1,8 @@
 //! The log-probs that the served model gives to offers, token by token, as the server computes them
 //! for an answer of its own. They are kept in a file, because a model needs minutes for them.
 
-use crate::offers::first_line;
-use crate::verdicts::Verdict;
+use super::offers::first_line;
+use super::verdicts::Verdict;
 use anyhow::{Context, Result};
 use completion::prompt::{FimPrompt, PromptLayout, Window};
 use engine::cached::KvAccess;
@@ -102,7 +102,7 @@ impl Scorer {
             threads,
             // Other programs may need the cores.
             adapts_threads: true,
-            scoring_threads: threads,
+            scores_in_background: false,
             gpu_layers: Some(0),
             prompt_tokens: lab.prompt_tokens,
             micro_batch: None,

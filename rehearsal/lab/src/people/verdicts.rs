@@ -65,14 +65,23 @@ impl Read {
 
     pub fn csv(name: &str, text: &str) -> Read {
         let mut read = Read::default();
-        let mut records = records(text).into_iter();
-        let head = records.next().map(|(_, head)| head).unwrap_or_default();
-        for (line, cells) in records {
-            let row = Row { cells: head.iter().map(String::as_str).zip(&cells).collect() };
+        let mut rows = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+        let head = rows.headers().cloned().unwrap_or_default();
+        for cells in rows.records() {
+            let begins =
+                |place: Option<&csv::Position>| place.map_or(0, csv::Position::line) as usize;
+            let cells = match cells {
+                Ok(cells) => cells,
+                Err(error) => {
+                    read.take(name, begins(error.position()), Err(error.into()));
+                    continue;
+                }
+            };
+            let row = Row { cells: head.iter().zip(&cells).collect() };
             match row.is_invoked() {
                 Ok(true) => read.invoked += 1,
-                Ok(false) => read.take(name, line, row.verdict()),
-                Err(error) => read.take(name, line, Err(error)),
+                Ok(false) => read.take(name, begins(cells.position()), row.verdict()),
+                Err(error) => read.take(name, begins(cells.position()), Err(error)),
             }
         }
         read
@@ -160,13 +169,12 @@ fn typed_along(before: &str, offer: &str) -> usize {
 
 /// A row of the CSV, by the names of its columns.
 struct Row<'a> {
-    cells: HashMap<&'a str, &'a String>,
+    cells: HashMap<&'a str, &'a str>,
 }
 
 impl Row<'_> {
     fn cell(&self, column: &str) -> Result<&str> {
-        let cell = self.cells.get(column).with_context(|| format!("missing field `{column}`"))?;
-        Ok(cell)
+        self.cells.get(column).copied().with_context(|| format!("missing field `{column}`"))
     }
 
     fn flag(&self, column: &str) -> Result<bool> {
@@ -213,33 +221,6 @@ fn recorded_statistics(text: &str) -> Option<Recorded> {
     let Statistics { mean, min, first_element } =
         serde_json::from_str(&text.replace('\'', "\"")).ok()?;
     Some(Recorded { mean, first: first_element, lowest: min, tokens: None })
-}
-
-/// The records of a CSV (RFC 4180), each with the line that it begins on.
-fn records(text: &str) -> Vec<(usize, Vec<String>)> {
-    let (mut records, mut record, mut cell) = (vec![], vec![], String::new());
-    let (mut line, mut begins, mut is_quoted) = (1, 1, false);
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
-        line += usize::from(c == '\n');
-        match c {
-            '"' if is_quoted && rest.peek() == Some(&'"') => cell.extend(rest.next()),
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => record.push(std::mem::take(&mut cell)),
-            '\r' if !is_quoted && rest.peek() == Some(&'\n') => {}
-            '\n' if !is_quoted => {
-                record.push(std::mem::take(&mut cell));
-                records.push((begins, std::mem::take(&mut record)));
-                begins = line;
-            }
-            c => cell.push(c),
-        }
-    }
-    if !cell.is_empty() || !record.is_empty() {
-        record.push(cell);
-        records.push((begins, record));
-    }
-    records
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the judgements of a gate are worth.
 
-use crate::play::Judged;
+use super::play::Judged;
 use serde::Serialize;
 
 /// The share of the offers that the figures about shown offers are at: what is likeliest is shown.

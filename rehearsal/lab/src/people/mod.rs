@@ -1,4 +1,5 @@
-//! What real people's verdicts say of the gate. `cargo xtask bench people` runs it.
+//! `hone-lab people`: what real people's verdicts say of the gate. `cargo xtask bench people` runs
+//! it.
 //!
 //! Each offer is scored by the served model as the server would score an answer of its own, and the
 //! gate's own code judges it, offer by offer, before it learns the verdict. Every person has a new
@@ -10,14 +11,13 @@ mod floor;
 mod offers;
 mod play;
 mod scores;
-mod stored;
 mod verdicts;
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser;
 use figures::Figures;
 use fit::Person;
 use floor::Floor;
+use hone::cli::gate_log::{read_prior, write_prior};
 use offers::{Offer, View, offers};
 use play::play;
 use policy::gate::features::NAMES;
@@ -31,8 +31,8 @@ use verdicts::{Read, Verdict};
 /// The probability of a whole line below which it was given up until 29 November 2026.
 const OLD_FLOOR: f32 = 0.02;
 
-#[derive(Parser)]
-struct Arguments {
+#[derive(clap::Args)]
+pub struct Arguments {
     /// Verdicts of people: JSON lines, or the CSV of RealHumanEval
     #[arg(long)]
     verdicts: PathBuf,
@@ -45,7 +45,7 @@ struct Arguments {
     /// Leave out offers of several lines
     #[arg(long)]
     one_line: bool,
-    /// The prior that the gate starts from, as `hone gate --adopt` writes it
+    /// The file of the prior that the gate starts from, instead of the shipped one
     #[arg(long)]
     prior: Option<PathBuf>,
     /// Write a prior fitted to these people here. The figures are then those of each person under
@@ -54,10 +54,12 @@ struct Arguments {
     fit: Option<PathBuf>,
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+pub fn run(arguments: &Arguments) -> Result<()> {
     let prior = match &arguments.prior {
-        Some(path) => stored::read(path)?,
+        Some(path) => {
+            let missing = || format!("{}: there is no such file", path.display());
+            read_prior(path)?.with_context(missing)?
+        }
         None if arguments.fit.is_some() => fit::rehearsed(),
         None => prior::shipped(),
     };
@@ -65,7 +67,7 @@ fn main() -> Result<()> {
     read.faults.iter().for_each(|fault| eprintln!("{fault}"));
     let named = arguments.verdicts.display();
     ensure!(!read.verdicts.is_empty(), "{named}: it holds no verdict that can be read");
-    let scores = scored(&arguments, &read.verdicts)?;
+    let scores = scored(arguments, &read.verdicts)?;
     let is_wanted = |verdict: &Verdict| !(arguments.one_line && has_several_lines(&verdict.offer));
     let verdicts: Vec<Verdict> = read.verdicts.into_iter().filter(is_wanted).collect();
     let served = offers(&verdicts, View::Served, scores.as_ref());
@@ -97,7 +99,7 @@ fn main() -> Result<()> {
             let freedom = fit::choose(&people, &prior);
             let all: Vec<&Person> = people.iter().collect();
             let fitted = fit::fit(&all, &prior, freedom);
-            stored::write(path, &fitted)?;
+            write_prior(&fitted, path)?;
             report["freedom"] = json!(freedom);
             report["weights"] = json!(weights(&fitted));
             fit::left_out(&people, &prior, freedom)

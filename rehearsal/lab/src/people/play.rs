@@ -1,6 +1,6 @@
 //! Plays verdicts to the gate: each offer is judged before its verdict is learned.
 
-use crate::offers::Offer;
+use super::offers::Offer;
 use policy::gate::Gate;
 use policy::gate::prior::Prior;
 

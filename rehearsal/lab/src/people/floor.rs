@@ -1,6 +1,6 @@
 //! What giving up unlikely lines would have cost: the offers that would not have been made.
 
-use crate::offers::Offer;
+use super::offers::Offer;
 use serde::Serialize;
 
 #[derive(Debug, Default, Serialize)]
