@@ -21,7 +21,6 @@ pub struct Episode {
     /// `None` while the offer is still open.
     pub outcome: Option<(Outcome, Evidence)>,
     /// The user typed on so soon that the outcome says little.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hurried: bool,
     /// The tokens of what the user typed in its place, if that is known: those of the
     /// healed text and of what was typed.
@@ -87,7 +86,7 @@ pub struct Label {
     /// The user accepted the whole text at once.
     pub accepted: bool,
     pub reward: f32,
-    /// What the label counts beside one that was given after a look, in (0, 1].
+    /// The weight of the label, in (0, 1]: 1 for one that was given after a look.
     pub weight: f32,
     /// The reward of the earlier label, if stronger evidence replaced one.
     pub before: Option<f32>,

@@ -15,7 +15,7 @@ mod tool_edits;
 mod tracker;
 mod typed;
 
-pub use suppressed::{Remainder, Suppressed, Unshown};
+pub use suppressed::{HeldBackAnswer, Remainder, Suppressed};
 pub use survival::MayTell;
 pub use tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, TextBefore};
 
@@ -112,9 +112,9 @@ impl Offers {
     /// Makes offers of an answer.
     pub fn serve(&mut self, served: Served, documents: &Documents, now_ms: u64) -> Vec<LogEntry> {
         let Served { offers, continues, is_complete } = served;
-        let (shown, unshown): (Vec<Offer>, Vec<Offer>) =
+        let (shown, empty): (Vec<Offer>, Vec<Offer>) =
             offers.into_iter().partition(|offer| !offer.text.is_empty());
-        for Offer { id, uri, start, healing, .. } in unshown {
+        for Offer { id, uri, start, healing, .. } in empty {
             if !self.awaits(&uri, start) {
                 self.survival.not_taken(id, uri, start, "", healing, now_ms);
             }

@@ -1,6 +1,6 @@
 //! The last answer that was not shown, because it was too unlikely or the gate held it back.
 //!
-//! While the user types exactly this text, the model goes on with the same text. Whether the rest
+//! While the user types exactly this text, the model continues with the same text. Whether the rest
 //! is worth showing is then known without the engine. If it may be worth it, the engine is asked,
 //! and tells how likely the rest is exactly.
 
@@ -23,7 +23,7 @@ pub struct Suppressed {
     typed: usize,
 }
 
-/// What of it is not typed yet.
+/// The part of it that is not typed yet.
 #[derive(Debug, PartialEq)]
 pub struct Remainder<'a> {
     pub text: &'a str,
@@ -34,7 +34,7 @@ pub struct Remainder<'a> {
 
 /// An answer that is not shown.
 #[derive(Debug, Clone, Copy)]
-pub struct Unshown<'a> {
+pub struct HeldBackAnswer<'a> {
     pub text: &'a [u8],
     /// The index in `text` at which each token ends.
     pub ends: &'a [usize],
@@ -48,8 +48,13 @@ pub struct Unshown<'a> {
 
 impl Suppressed {
     /// Keeps the first line of an answer of this adapter to a request at `start`.
-    pub fn of(answer: Unshown, adapter: AdapterVersion, uri: &str, start: usize) -> Suppressed {
-        let Unshown { text, ends, logprobs, healed, healing, stop } = answer;
+    pub fn of(
+        answer: HeldBackAnswer,
+        adapter: AdapterVersion,
+        uri: &str,
+        start: usize,
+    ) -> Suppressed {
+        let HeldBackAnswer { text, ends, logprobs, healed, healing, stop } = answer;
         let said = text.get(healing..).unwrap_or_default();
         let line = valid_utf8_prefix(said).split(['\n', '\r']).next().unwrap_or_default();
         let ends = ends.iter().map(|end| end.saturating_sub(healing));
@@ -115,7 +120,7 @@ mod tests {
         let logprobs = vec![0.5f32.ln(); pieces.len()];
         let stop = StopReason::Newline;
         let (text, ends, logprobs) = (&text[..], &ends[..], &logprobs[..]);
-        let answer = Unshown { text, ends, logprobs, healed, healing, stop };
+        let answer = HeldBackAnswer { text, ends, logprobs, healed, healing, stop };
         Suppressed::of(answer, 0, "a", 10)
     }
 

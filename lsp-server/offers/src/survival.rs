@@ -1,5 +1,5 @@
 //! Edit survival: what stands at the place of an offer later. It tells how much of an accepted
-//! offer is kept, and what the user writes in place of a rejected one.
+//! offer is kept, and what the user writes instead of a rejected one.
 //!
 //! A place is a range of characters that moves with the edits around it. If an edit replaces all of
 //! it, as a formatter or a cut does, its text is searched for in the whole file.

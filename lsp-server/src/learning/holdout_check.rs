@@ -182,7 +182,7 @@ mod tests {
         };
         let lines = async |limit| compare(&engine, requests(), limit).await.unwrap().before;
         assert_eq!(lines(Duration::MAX).await, 9);
-        assert_eq!(lines(Duration::from_nanos(1)).await, 1);
+        assert_eq!(lines(Duration::ZERO).await, 0);
     }
 
     #[test]

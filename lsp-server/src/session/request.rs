@@ -331,10 +331,9 @@ impl State {
         }
         let mut draws = context.draws(self.asked);
         let (adapter, arm) = services.adapters.draw_arm(draws.random(), settings.lab.trial);
-        let sources = self.sources(services, uri, &settings);
         let forgets = self.forgets;
         let draw = draws.random();
-        let place = ArrivedRequest {
+        let mut place = ArrivedRequest {
             context,
             trigger,
             settings,
@@ -343,7 +342,7 @@ impl State {
             arm,
             draw,
             forgets,
-            sources,
+            sources: HashSet::new(),
         };
         if trigger == Trigger::Automatic
             && let Some(reason) = self.still_suppressed(turn, &place)
@@ -351,6 +350,7 @@ impl State {
             self.supersede(turn);
             return Ok(Arrived::Answered(Completed::nothing(reason)));
         }
+        place.sources = self.sources(services, uri, &place.settings);
         Ok(Arrived::Here(Box::new(place)))
     }
 

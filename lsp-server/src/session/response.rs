@@ -17,7 +17,7 @@ use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
 };
 use feedback::secrets;
-use offers::{Served, Suppressed, Unshown};
+use offers::{HeldBackAnswer, Served, Suppressed};
 use std::time::Duration;
 
 pub struct ResponseBuilder<'a> {
@@ -145,7 +145,7 @@ impl<'a> ResponseBuilder<'a> {
         let unwanted = held_back(&completion.decision) || answer.given_up.is_some();
         let is_hidden = unwanted && completion.shown.is_empty() && place.entry.is_none();
         let (healing, adapter) = (completion.healing.len(), completion.adapter);
-        let unshown = Unshown {
+        let held_back = HeldBackAnswer {
             text: &answer.text,
             ends: &answer.ends,
             logprobs: &answer.visible_logprobs,
@@ -154,7 +154,7 @@ impl<'a> ResponseBuilder<'a> {
             stop: answer.stop,
         };
         (is_hidden && is_line && is_greedy)
-            .then(|| Suppressed::of(unshown, adapter, &place.uri, place.cursor))
+            .then(|| Suppressed::of(held_back, adapter, &place.uri, place.cursor))
     }
 
     /// Why nothing of an answer is shown.
