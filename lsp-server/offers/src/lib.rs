@@ -5,10 +5,11 @@
 //! no file, knows no clock, no setting and no engine.
 //!
 //! Inside, `tracker` decides what became of the live offer, `survival` watches its place from then
-//! on, `suppressed` keeps the last answer that was not shown, `tool_edits` says which edits tell
-//! nothing, and `typed` counts what the user typed.
+//! on, `suppressed` keeps the last answer that was not shown, `rejected` what the user does not want
+//! to see again, `tool_edits` says which edits tell nothing, and `typed` counts what the user typed.
 
 mod kept_share;
+mod rejected;
 mod suppressed;
 mod survival;
 mod tool_edits;
@@ -21,6 +22,7 @@ pub use tracker::{MIN_VISIBLE_MS, Offer, REJECT_TIMEOUT_MS, TextBefore};
 
 use completion::document::{Document, Edit};
 use feedback::event::{EventKind, OfferId, Outcome, Typed};
+use rejected::Rejected;
 use ropey::Rope;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -81,18 +83,11 @@ pub struct Offers {
     survival: SurvivalWatch,
     suppressed: Option<Suppressed>,
     typed: TypedCounts,
-    rejects: RejectsHere,
+    rejected: Rejected,
     /// The document and the character behind the text that was accepted last.
     accepted_until: Option<(String, usize)>,
     /// Offers that were on screen when they were forgotten.
     forgotten: HashSet<OfferId>,
-}
-
-/// How often the user rejected an offer on the line that is being written.
-#[derive(Debug, Default)]
-struct RejectsHere {
-    place: (String, usize),
-    count: u32,
 }
 
 impl Offers {
@@ -103,7 +98,7 @@ impl Offers {
             survival: SurvivalWatch::new(may_tell),
             suppressed: None,
             typed: TypedCounts::default(),
-            rejects: RejectsHere::default(),
+            rejected: Rejected::default(),
             accepted_until: None,
             forgotten: HashSet::new(),
         }
@@ -158,6 +153,7 @@ impl Offers {
             None => seen,
         };
         self.survival.edit(uri, &edit, now_ms);
+        self.rejected.edited(uri, was, &edit);
         self.suppressed.take_if(|suppressed| !suppressed.survives(uri, &edit));
         let tracker = &mut self.tracker;
         let mut events = match place {
@@ -188,6 +184,7 @@ impl Offers {
     /// Ends all that is known of places in a document, because its text is not followed any more.
     pub fn closed(&mut self, uri: &str, document: &Document, now_ms: u64) -> Vec<LogEntry> {
         self.suppressed.take_if(|suppressed| suppressed.is_in(uri));
+        self.rejected.closed(uri);
         self.typed.take(uri);
         let events = self.tracker.supersede_in(uri, now_ms);
         // Without a verdict, it does not matter where the offer was.
@@ -243,7 +240,7 @@ impl Offers {
         documents: &Documents,
         now_ms: u64,
     ) -> Vec<LogEntry> {
-        let Offers { tracker, survival, rejects, forgotten, accepted_until, .. } = self;
+        let Offers { tracker, survival, rejected, forgotten, accepted_until, .. } = self;
         for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
             let Offer { id, uri, start, text, healing, entry_chars, before: _ } = offer;
             if forgotten.remove(&id) {
@@ -256,11 +253,7 @@ impl Offers {
                 }
                 Outcome::RejectedEsc | Outcome::RejectedTimeout | Outcome::RejectedEdit => {
                     if let Some(document) = documents.get(&uri) {
-                        let at = start.min(document.text.len_chars());
-                        let place = (uri.clone(), document.text.char_to_line(at));
-                        let again = rejects.place == place;
-                        rejects.count = if again { rejects.count.saturating_add(1) } else { 1 };
-                        rejects.place = place;
+                        rejected.note(&uri, &document.text, start, &text);
                     }
                     let typed: String = text.chars().take(chars_in_document).collect();
                     // The prompt of an offer behind an entry holds the entry, which the user did
@@ -333,8 +326,12 @@ impl Offers {
     /// Returns how often the user rejected an offer on this line, if it was the last one on which
     /// the user did.
     pub fn rejects_on(&self, uri: &str, line: usize) -> u32 {
-        let (of, at) = &self.rejects.place;
-        if of == uri && *at == line { self.rejects.count } else { 0 }
+        self.rejected.count_on(uri, line) as u32
+    }
+
+    /// Returns true if the user rejected what this offer would make of its line.
+    pub fn was_rejected(&self, uri: &str, line: usize, line_before: &str, offer: &str) -> bool {
+        self.rejected.holds(uri, line, line_before, offer)
     }
 
     /// Returns true if the text that was accepted last ends here.
@@ -360,9 +357,10 @@ impl Offers {
 
 /// What is forgotten.
 impl Offers {
-    /// Forgets what was computed and not shown. What is on screen stays.
+    /// Forgets what was computed and not shown, and what was rejected. What is on screen stays.
     pub fn forget(&mut self) {
         self.suppressed = None;
+        self.rejected.forget();
     }
 
     /// Stops watching what becomes of these offers in the document. One that is on screen can still

@@ -57,6 +57,8 @@ pub enum Reason {
     RepeatsText,
     /// The offer has fewer characters than the eagerness asks for.
     TooShort,
+    /// The user rejected the same text on this line.
+    RejectedHere,
     /// The answer ran out of tokens, and no part of it was whole.
     CutOff {
         max_tokens: usize,
@@ -140,6 +142,7 @@ impl Reason {
             Reason::OnlyBlanks => "The model wrote nothing but blanks.".into(),
             Reason::RepeatsText => "The offer repeats text that stands here already.".into(),
             Reason::TooShort => "The offer had too few characters to be worth a look.".into(),
+            Reason::RejectedHere => "You rejected the same text on this line.".into(),
             Reason::CutOff { max_tokens } => {
                 format!("The offer was not whole after {max_tokens} tokens.")
             }
@@ -188,6 +191,7 @@ impl Reason {
             Reason::TooSlow { budget_ms } => {
                 format!("hone config set lab.budget_ms {}", 2 * budget_ms)
             }
+            Reason::RejectedHere => "ask for it by hand".into(),
             Reason::InAnotherFile { .. } => "open that file, and ask for the next edit".into(),
             Reason::OutOfStep => "open the file again".into(),
             Reason::Failed { .. } => "hone stop, and look into logs/daemon.log".into(),

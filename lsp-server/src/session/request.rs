@@ -130,6 +130,13 @@ impl CursorContext {
         self.entry.as_ref().map_or("", |entry| &entry.rest)
     }
 
+    /// The line into which an offer's text goes, and what stands before it there.
+    pub fn line_of_offers(&self) -> (usize, &str) {
+        let before = &self.around.line_before;
+        let before = before.strip_suffix(self.rest_of_entry()).unwrap_or(before);
+        (self.text.char_to_line(self.start()), before)
+    }
+
     /// The offer of a completion at this place. Its text is empty if nothing is shown.
     pub fn offer(&self, completion: &Completion) -> Offer {
         Offer {
@@ -146,7 +153,7 @@ impl CursorContext {
     /// The text of an offer in the document, with the entry before it, the line break that a
     /// closing brace behind it needs, and the document's own line breaks. It is empty if nothing is
     /// shown.
-    fn offered(&self, shown: &str) -> String {
+    pub(super) fn offered(&self, shown: &str) -> String {
         if shown.is_empty() {
             return String::new();
         }

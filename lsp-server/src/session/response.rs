@@ -44,17 +44,23 @@ impl<'a> ResponseBuilder<'a> {
         ResponseBuilder { services, asked, generated, may_store, hands_over }
     }
 
-    /// The record of one answer with the part of it that is shown, and why it is shown or not.
-    pub fn completion(&self, answer: &Answer) -> (Completion, Reason) {
+    /// The record of one answer with the part of it that is shown, and why it is shown or not. A
+    /// text that was rejected here is not shown as the user types.
+    pub fn completion(
+        &self,
+        answer: &Answer,
+        was_rejected: impl Fn(&str) -> bool,
+    ) -> (Completion, Reason) {
         let ResponseBuilder { asked, generated, .. } = self;
         let (place, request) = (&asked.context, &asked.request);
+        let is_automatic = asked.trigger == Trigger::Automatic;
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
         let (rule, around) = (&request.stop_rule, &place.around);
         let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
         let shown_from = healing.len().min(offered.len());
         let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let shown = if asked.trigger == Trigger::Automatic {
+        let shown = if is_automatic {
             let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
             likely_lines(&shown, shown_from, tokens)
         } else {
@@ -68,13 +74,17 @@ impl<'a> ResponseBuilder<'a> {
         let length = shown.len();
         let shown = without_extra_blank(shown, around);
         let shown_from = shown_from + length - shown.len();
+        let is_unwanted = is_automatic && !shown.is_empty() && was_rejected(shown);
         let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
         let is_unfinished = is_unfinished(offered, healing.len(), answer.stop, around);
-        let shown = if is_short { "" } else { shown };
-        let may_be_defect = !is_short && !is_unfinished && !is_mark;
+        let is_whole = !is_short && !is_unwanted;
+        let shown = if is_whole { shown } else { "" };
+        let may_be_defect = is_whole && !is_unfinished && !is_mark;
         let decision = self.decide(shown, answer, may_be_defect);
-        let reason = if is_short {
+        let reason = if is_unwanted {
+            Reason::RejectedHere
+        } else if is_short {
             Reason::TooShort
         } else if shown.is_empty() || held_back(&decision) {
             self.reason(answer, &decision)
@@ -241,8 +251,13 @@ impl State {
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let mut offers = vec![];
         let mut reason = Reason::NothingToAdd;
+        let (line, line_before) = place.line_of_offers();
         for (index, answer) in generated.answers.iter().enumerate() {
-            let (mut completion, why) = response.completion(answer);
+            let was_rejected = |shown: &str| {
+                let text = place.offered(shown);
+                self.offers.was_rejected(&place.uri, line, line_before, &text)
+            };
+            let (mut completion, why) = response.completion(answer, was_rejected);
             let offer = place.offer(&completion);
             if index == 0 {
                 // What is computed ahead changes what the engine holds, so this comes first.

@@ -34,6 +34,7 @@ const HELD_BACK = new Set([
     'language_off',
     'off_in_editor',
     'prose_off',
+    'rejected_here',
     'snoozed',
     'switched_off',
     'too_short',

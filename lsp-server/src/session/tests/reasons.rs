@@ -66,6 +66,28 @@ async fn what_the_gate_holds_back_names_chance_and_threshold() {
     assert!(probability < threshold && threshold == 0.99);
 }
 
+/// `from typing import List` was dismissed at the start of a line, and came again 1.6 s later as
+/// `typing import List`, when its first word had been typed.
+#[tokio::test]
+async fn what_the_user_rejected_stays_away_from_its_line() {
+    let engine = ScriptedEngine { answers: &["l(x);"], learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_as_set(without_gate(), engine).await;
+    type_at_cursor(&session, "cal");
+    let behind = |column| Position { line: 1, column };
+    let offer = session.complete(URI, behind(7), AUTOMATIC, None).await.unwrap();
+    session.shown(&offer.suggestions[0].id);
+    session.rejected(&offer.suggestions[0].id, Outcome::RejectedEsc);
+    let again = session.complete(URI, behind(7), AUTOMATIC, None).await.unwrap();
+    assert_eq!((again.reason, again.suggestions.len()), (Reason::RejectedHere, 0));
+    let by_hand = session.complete(URI, behind(7), Trigger::Invoked, None).await.unwrap();
+    assert_eq!(texts(&by_hand.suggestions), ["l(x);"]);
+    let new_line = "cal\n    cal".to_owned();
+    session.change(URI, 3, vec![(Some((CURSOR, behind(7))), new_line)]).unwrap();
+    let next = Position { line: 2, column: 7 };
+    let elsewhere = session.complete(URI, next, AUTOMATIC, None).await.unwrap();
+    assert_eq!(texts(&elsewhere.suggestions), ["l(x);"], "another line");
+}
+
 #[tokio::test]
 async fn an_error_is_remembered_too() {
     let (_folder, session) = session(Duration::ZERO).await;
