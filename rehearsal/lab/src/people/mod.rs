@@ -8,6 +8,7 @@
 mod figures;
 mod fit;
 mod floor;
+mod looks;
 mod offers;
 mod play;
 mod scores;
@@ -18,6 +19,7 @@ use figures::Figures;
 use fit::Person;
 use floor::Floor;
 use hone::cli::gate_log::{read_prior, write_prior};
+use looks::Looks;
 use offers::{Offer, View, offers};
 use play::play;
 use policy::gate::features::NAMES;
@@ -68,6 +70,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let named = arguments.verdicts.display();
     ensure!(!read.verdicts.is_empty(), "{named}: it holds no verdict that can be read");
     let scores = scored(arguments, &read.verdicts)?;
+    let looks = Looks::of(&read.verdicts);
     let is_wanted = |verdict: &Verdict| !(arguments.one_line && has_several_lines(&verdict.offer));
     let verdicts: Vec<Verdict> = read.verdicts.into_iter().filter(is_wanted).collect();
     let served = offers(&verdicts, View::Served, scores.as_ref());
@@ -79,6 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "left_out": read.faults.len(),
         "invoked": read.invoked,
         "without_recorded_log_probs": unrecorded,
+        "by_time_on_screen": looks,
     });
     let least = hone::config::Config::default().lab.min_token_probability;
     let floor = |offers: &[Offer]| {
