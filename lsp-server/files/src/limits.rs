@@ -36,6 +36,18 @@ pub const SETTINGS_FILES_MAX: usize = 64;
 /// The most files that include each other one after the other, as in git.
 pub const INCLUDES_DEPTH_MAX: usize = 10;
 
+/// The most conditions of includes in the settings of one repository, and the most addresses of
+/// remotes that they are held against. With more, everything is ignored.
+pub const CONDITIONS_MAX: usize = 256;
+pub const REMOTES_MAX: usize = 256;
+
+/// The longest text that the condition of an include is held against, in bytes. No path is longer.
+pub const CONDITION_TEXT_BYTES_MAX: usize = 4_096;
+
+/// The most steps that it may take to match all patterns that speak about one file, or all
+/// conditions of one repository. With more, everything is ignored.
+pub const MATCH_STEPS_MAX: u64 = 1_000_000;
+
 /// The longest file that names another folder (`.git`, `commondir`) or a branch (`HEAD`), in bytes.
 pub const POINTER_BYTES_MAX: u64 = 4_096;
 

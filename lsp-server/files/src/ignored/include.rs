@@ -2,10 +2,25 @@
 
 use super::interpolate::interpolated;
 use super::repository::Places;
+use super::steps::{doubles, steps};
+use crate::limits::{CONDITION_TEXT_BYTES_MAX, MATCH_STEPS_MAX, PATTERN_BYTES_MAX};
 use crate::platform;
 use bstr::{BString, ByteSlice, ByteVec};
 use gix_glob::wildmatch::Mode;
 use std::path::{Component, Path};
+
+/// Conditions whose matching would take too long.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooCostly;
+
+/// The steps that are left to the conditions of one repository.
+pub struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget(MATCH_STEPS_MAX)
+    }
+}
 
 /// Where a condition stands, and what it is asked about.
 pub struct Place<'a> {
@@ -16,27 +31,46 @@ pub struct Place<'a> {
 }
 
 /// Returns true if a condition holds. `remotes` are the addresses of the repository's remotes.
-pub fn holds(condition: &[u8], place: &Place, remotes: &[BString]) -> bool {
-    let Some((kind, pattern)) = condition.split_once_str(":") else { return false };
-    match kind {
-        b"gitdir" => is_at(pattern, place, Mode::empty()),
-        b"gitdir/i" => is_at(pattern, place, Mode::IGNORE_CASE),
-        b"onbranch" => {
-            let branch = place.places.branch();
-            branch.is_some_and(|branch| matches(&whole(pattern), &branch, Mode::empty()))
-        }
+///
+/// # Errors
+/// It would take too long to find out.
+pub fn holds(
+    condition: &[u8],
+    place: &Place,
+    remotes: &[BString],
+    budget: &mut Budget,
+) -> Result<bool, TooCostly> {
+    let Some((kind, pattern)) = condition.split_once_str(":") else { return Ok(false) };
+    let mode = if kind == b"gitdir/i" { Mode::IGNORE_CASE } else { Mode::empty() };
+    let (pattern, texts) = match kind {
+        b"gitdir" | b"gitdir/i" => (pattern_of_path(pattern, place), paths(place.places)),
+        b"onbranch" => (Some(whole(pattern)), place.places.branch().into_iter().collect()),
         b"hasconfig" => {
-            let pattern = pattern.strip_prefix(b"remote.*.url:");
-            pattern.is_some_and(|pattern| {
-                remotes.iter().any(|remote| matches(pattern, remote, Mode::empty()))
-            })
+            (pattern.strip_prefix(b"remote.*.url:").map(BString::from), remotes.to_vec())
         }
-        _ => false,
+        _ => (None, vec![]),
+    };
+    let Some(pattern) = pattern else { return Ok(false) };
+    for text in texts {
+        if matches(&pattern, &text, mode, budget)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
 }
 
-fn matches(pattern: &[u8], value: &[u8], mode: Mode) -> bool {
-    gix_glob::wildmatch(pattern.into(), value.into(), mode | Mode::NO_MATCH_SLASH_LITERAL)
+fn matches(
+    pattern: &BString,
+    text: &BString,
+    mode: Mode,
+    budget: &mut Budget,
+) -> Result<bool, TooCostly> {
+    let steps = steps(doubles(pattern), text.find_iter(b"/").count());
+    let is_long = pattern.len() > PATTERN_BYTES_MAX || text.len() > CONDITION_TEXT_BYTES_MAX;
+    let left = budget.0.checked_sub(steps).filter(|_| !is_long);
+    budget.0 = left.ok_or(TooCostly)?;
+    let mode = mode | Mode::NO_MATCH_SLASH_LITERAL;
+    Ok(gix_glob::wildmatch(pattern.as_ref(), text.as_ref(), mode))
 }
 
 /// Returns the pattern for all below, where it ends with a slash.
@@ -48,15 +82,10 @@ fn whole(pattern: &[u8]) -> BString {
     pattern
 }
 
-/// Returns true if the repository's folder has such a path, as it was named or without links.
-fn is_at(pattern: &[u8], place: &Place, mode: Mode) -> bool {
-    let Some(pattern) = pattern_of_path(pattern, place) else { return false };
-    let own = &place.places.own;
-    let real = own.canonicalize().ok();
-    [Some(own.clone()), real]
-        .into_iter()
-        .flatten()
-        .any(|path| matches(&pattern, &slashed(&path), mode))
+/// Returns the paths of the repository's folder, as it was named and without links.
+fn paths(places: &Places) -> Vec<BString> {
+    let real = places.own.canonicalize().ok();
+    [Some(places.own.clone()), real].into_iter().flatten().map(|path| slashed(&path)).collect()
 }
 
 fn pattern_of_path(pattern: &[u8], place: &Place) -> Option<BString> {

@@ -18,6 +18,7 @@ mod repository;
 mod rules;
 mod settings;
 mod source;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod view;

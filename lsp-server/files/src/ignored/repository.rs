@@ -4,6 +4,7 @@
 use crate::limits::POINTER_BYTES_MAX;
 use crate::plain::{self, Links};
 use crate::platform;
+use bstr::BString;
 use std::path::{Path, PathBuf};
 
 /// The folders of a repository.
@@ -40,11 +41,11 @@ impl Places {
     }
 
     /// Returns the name of the branch that is checked out.
-    pub fn branch(&self) -> Option<Vec<u8>> {
+    pub fn branch(&self) -> Option<BString> {
         let (head, _) =
             plain::read(&self.own.join("HEAD"), Links::Follow, POINTER_BYTES_MAX).ok()?;
         let branch = head.strip_prefix(b"ref:")?.trim_ascii();
-        branch.strip_prefix(b"refs/heads/").map(<[u8]>::to_vec)
+        branch.strip_prefix(b"refs/heads/").map(BString::from)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Git's settings about what is ignored, read from its files as git-config(1) says.
 
-use super::include;
+use super::include::{self, Budget};
 use super::interpolate::interpolated;
 use super::repository::Places;
-use crate::limits::{INCLUDES_DEPTH_MAX, SETTINGS_BYTES_MAX, SETTINGS_FILES_MAX};
+use crate::limits::{
+    CONDITIONS_MAX, INCLUDES_DEPTH_MAX, REMOTES_MAX, SETTINGS_BYTES_MAX, SETTINGS_FILES_MAX,
+};
 use crate::plain::{self, Links, Stamp, Unread};
 use crate::platform;
 use bstr::BString;
@@ -43,6 +45,9 @@ struct Reader<'a> {
     /// The addresses of remotes, once they are known: conditions of includes ask for them.
     remotes: Vec<BString>,
     asks_for_remotes: bool,
+    /// The conditions that were met, and what is left to match them.
+    conditions: usize,
+    budget: Budget,
     found_remotes: Vec<BString>,
     excludes: Option<BString>,
     ignores_case: bool,
@@ -111,6 +116,8 @@ impl<'a> Reader<'a> {
             home: user.home.as_deref(),
             remotes,
             asks_for_remotes: false,
+            conditions: 0,
+            budget: Budget::default(),
             found_remotes: vec![],
             excludes: None,
             ignores_case: false,
@@ -215,7 +222,12 @@ impl<'a> Reader<'a> {
     fn holds(&mut self, condition: &[u8], file: Option<&Path>) -> bool {
         let place = include::Place { places: self.places, file, home: self.home };
         self.asks_for_remotes |= condition.starts_with(b"hasconfig:");
-        include::holds(condition, &place, &self.remotes)
+        self.conditions += 1;
+        let is_within = self.conditions <= CONDITIONS_MAX && self.remotes.len() <= REMOTES_MAX;
+        let holds = is_within
+            .then(|| include::holds(condition, &place, &self.remotes, &mut self.budget).ok());
+        self.is_unreadable |= holds.flatten().is_none();
+        holds.flatten().unwrap_or(false)
     }
 
     fn include(&mut self, value: BString, file: Option<&Path>, depth: usize) {

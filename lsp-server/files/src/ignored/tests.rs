@@ -164,6 +164,35 @@ fn rules_that_cannot_be_read_ignore_everything_below() {
     assert!(tree.ignores("repo/a.rs"), "git refuses to work there");
 }
 
+/// The matcher tries each `**/` at each slash, so a few of them keep a thread for ever.
+#[test]
+fn conditions_that_would_take_long_ignore_everything() {
+    let doubles = |count: usize| "**/".repeat(count) + "q";
+    let remote = format!("[remote \"o\"]\n\turl = {}\n", "a/".repeat(40));
+    let include = |condition: &str| format!("[includeIf \"{condition}\"]\n\tpath = x\n");
+    let by_remote = include(&format!("hasconfig:remote.*.url:{}", doubles(18)));
+    let many = "[remote \"o\"]\n\turl = a\n".repeat(crate::limits::REMOTES_MAX + 1);
+    let of_one = include("hasconfig:remote.*.url:b");
+    for config in [
+        format!("{remote}{by_remote}"),
+        include(&format!("gitdir:{}", doubles(70))),
+        include(&format!("gitdir/i:{}", doubles(70))),
+        include(&format!("onbranch:{}", doubles(70))),
+        include("onbranch:none").repeat(crate::limits::CONDITIONS_MAX + 1),
+        format!("{many}{of_one}"),
+        include(&format!("onbranch:{}", "a".repeat(crate::limits::PATTERN_BYTES_MAX + 1))),
+    ] {
+        let tree = Tree::new(&[("repo/.git/config", &config)]);
+        tree.init("repo");
+        tree.write("repo/.git/HEAD", &format!("ref: refs/heads/{}\n", "a/".repeat(40)));
+        assert!(tree.ignores("repo/a.rs"), "{config:.90}");
+    }
+    let usual = [&remote, &of_one, &include("gitdir:**/repo/**"), &include("onbranch:**/a/")];
+    let tree = Tree::new(&[("repo/.git/config", &usual.map(String::as_str).concat())]);
+    tree.init("repo");
+    assert!(!tree.ignores("repo/a.rs"), "such conditions are usual");
+}
+
 #[test]
 fn too_many_patterns_above_a_file_ignore_it() {
     let half = "a\n".repeat(crate::limits::PATTERNS_MAX / 2);
