@@ -8,8 +8,8 @@ pub const RULES_BYTES_MAX: u64 = 256 * 1024;
 /// The most patterns of all ignore files that speak about one file. With more, it is ignored.
 pub const PATTERNS_MAX: usize = 10_000;
 
-/// The most bytes of one pattern, and the most `*` in it. The time to match a pattern grows with
-/// them. A file with another pattern ignores everything.
+/// The most bytes of one pattern, and the most `*` in it. A file with another pattern ignores
+/// everything.
 pub const PATTERN_BYTES_MAX: usize = 1_024;
 pub const PATTERN_STARS_MAX: usize = 16;
 

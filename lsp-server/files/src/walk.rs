@@ -7,6 +7,7 @@ use crate::limits::{WALK_ENTRIES_MAX, WALK_FOLDERS_MAX};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The folder in which git keeps its own files.
 const GIT: &str = ".git";
@@ -21,6 +22,8 @@ pub struct Walk {
     files: std::vec::IntoIter<Name>,
     /// The entries that may still be looked at.
     left: usize,
+    /// Nothing is looked at after this.
+    until: Instant,
 }
 
 struct Step {
@@ -31,7 +34,7 @@ struct Step {
 
 impl Walk {
     /// Returns a walk that begins at a folder within, and goes up and down from there.
-    pub fn new(folder: Folder, center: &Path, rules: Arc<IgnoreRules>) -> Walk {
+    pub fn new(folder: Folder, center: &Path, rules: Arc<IgnoreRules>, until: Instant) -> Walk {
         let below = center.strip_prefix(folder.path()).unwrap_or(Path::new(""));
         let begin = Name::of(below).map_or(PathBuf::new(), |name| name.path().to_owned());
         let is_plain = |path: &Path| {
@@ -40,7 +43,11 @@ impl Walk {
         let is_safe = begin.ancestors().all(|path| path.as_os_str().is_empty() || is_plain(path));
         let begin = if is_safe { begin } else { PathBuf::new() };
         let ahead = VecDeque::from([Step { folder: begin, from: None }]);
-        Walk { folder, rules, ahead, files: vec![].into_iter(), left: WALK_ENTRIES_MAX }
+        Walk { folder, rules, ahead, files: vec![].into_iter(), left: WALK_ENTRIES_MAX, until }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
     }
 
     /// Notes the files of a folder, and the folders above and below it.
@@ -51,6 +58,9 @@ impl Walk {
         let mut folders = vec![];
         for entry in path.read_dir().into_iter().flatten().take(self.left).flatten() {
             self.left -= 1;
+            if self.is_over() {
+                return;
+            }
             let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
             let below = step.folder.join(&name);
             if name == GIT || view.ignores(&name, kind.is_dir()) {
@@ -78,6 +88,9 @@ impl Iterator for Walk {
 
     fn next(&mut self) -> Option<Name> {
         loop {
+            if self.is_over() {
+                return None;
+            }
             if let Some(file) = self.files.next() {
                 return Some(file);
             }
@@ -92,11 +105,18 @@ mod tests {
     use super::*;
     use crate::ignored::User;
     use std::fs;
+    use std::time::Duration;
 
-    fn found(root: &Path, center: &str) -> Vec<String> {
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn walk(root: &Path, center: &str, until: Instant) -> Walk {
         let rules = Arc::new(IgnoreRules::of(User::default()));
         let folder = Folder::at(root.to_owned()).unwrap();
-        let walk = Walk::new(folder, &root.join(center), rules);
+        Walk::new(folder, &root.join(center), rules, until)
+    }
+
+    fn found(root: &Path, center: &str) -> Vec<String> {
+        let walk = walk(root, center, Instant::now() + LONG);
         walk.map(|name| name.path().to_string_lossy().into_owned()).collect()
     }
 
@@ -134,6 +154,17 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
         assert_eq!(found(&root, ""), ["a"]);
         assert_eq!(found(&root, "out"), ["a"], "a walk does not begin behind a link");
+    }
+
+    /// A folder may have any number of entries, each of which is held against all rules.
+    #[test]
+    fn a_walk_looks_at_the_time_before_each_entry() {
+        let tree = tree(&["a", "b", "c"]);
+        let mut walk = walk(tree.path(), "", Instant::now() + LONG);
+        walk.until = Instant::now();
+        let step = walk.ahead.pop_front().unwrap();
+        walk.look(step);
+        assert!(walk.left + 1 >= WALK_ENTRIES_MAX && walk.next().is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The lines of one ignore file, compiled, as git reads them.
 
+use super::steps::{doubles, steps};
 use crate::limits::{PATTERN_BYTES_MAX, PATTERN_STARS_MAX};
 use bstr::{BStr, ByteSlice};
 use gix_glob::Pattern;
@@ -11,7 +12,11 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The patterns of one file.
 #[derive(Debug, Default)]
-pub struct Rules(Vec<Pattern>);
+pub struct Rules {
+    patterns: Vec<Pattern>,
+    /// The number of patterns that have 0, 1, 2 … `**` before a slash.
+    with_doubles: [u64; PATTERN_STARS_MAX / 2 + 1],
+}
 
 /// A pattern whose matching would take too long.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,23 +35,38 @@ impl Rules {
             pattern.text.len() > PATTERN_BYTES_MAX
                 || pattern.text.find_iter(b"*").count() > PATTERN_STARS_MAX
         };
-        if patterns.iter().any(is_costly) { Err(TooCostly) } else { Ok(Rules(patterns)) }
+        if patterns.iter().any(is_costly) {
+            return Err(TooCostly);
+        }
+        let mut rules = Rules { patterns, ..Rules::default() };
+        for pattern in &rules.patterns {
+            rules.with_doubles[doubles(&pattern.text) as usize] += 1;
+        }
+        Ok(rules)
     }
 
     /// Returns the number of patterns.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.patterns.len()
+    }
+
+    /// Returns the most steps that it takes to match all patterns against a path with so many
+    /// slashes.
+    pub fn steps(&self, slashes: usize) -> u64 {
+        let kinds = (0u32..).zip(&self.with_doubles);
+        let steps = kinds.map(|(doubles, count)| steps(doubles, slashes).saturating_mul(*count));
+        steps.fold(0, u64::saturating_add)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.patterns.is_empty()
     }
 
     /// Returns true if these rules exclude a path, false if they take it in again, and nothing if
     /// they do not speak about it. The path is given from the folder of the rules on, with slashes.
     /// The last rule that matches decides.
     pub fn verdict(&self, path: &BStr, is_folder: bool, case: Case) -> Option<bool> {
-        let mut last_first = self.0.iter().rev();
+        let mut last_first = self.patterns.iter().rev();
         let decides = last_first.find(|pattern| matches(pattern, path, is_folder, case));
         decides.map(|pattern| !pattern.is_negative())
     }

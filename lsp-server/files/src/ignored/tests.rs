@@ -202,6 +202,37 @@ fn too_many_patterns_above_a_file_ignore_it() {
     assert!(tree.ignores("a1/b/c/c.rs") && !tree.ignores("a1/b/c.rs"));
 }
 
+/// Ten thousand of these at a depth of twenty took minutes at each look.
+#[test]
+fn patterns_that_take_longer_the_deeper_a_file_lies_ignore_it_there() {
+    let lines = format!("{}q\n", "**/".repeat(4)).repeat(10);
+    let tree = Tree::new(&[("repo/.gitignore", &lines)]);
+    tree.init("repo");
+    let deep = format!("repo/{}", "d/".repeat(20));
+    assert!(tree.ignores(&format!("{deep}a.rs")) && tree.ignores("repo/d/q"));
+    assert!(!tree.ignores("repo/d/a.rs"));
+}
+
+#[test]
+fn nothing_is_matched_again_while_the_rules_are_the_same() {
+    let tree = Tree::new(&[("repo/.gitignore", "build/\n!build/a.rs\n")]);
+    tree.init("repo");
+    let rules = tree.rules();
+    let look = || {
+        let verdicts = ["repo/src/a.rs", "repo/src/b.rs", "repo/build/deep/a.rs"];
+        assert_eq!(verdicts.map(|file| rules.is_ignored(&tree.at(file))), [false, false, true]);
+        rules.matched()
+    };
+    let first = look();
+    rules.expire();
+    assert_eq!(look(), first);
+    rules.is_ignored(&tree.at("repo/src/c.rs"));
+    assert_eq!(rules.matched(), first + 1, "its folder is known");
+    tree.write("repo/.gitignore", "build/\n# changed\n");
+    rules.expire();
+    assert!(look() > first + 1);
+}
+
 #[test]
 fn a_file_deeper_than_any_rule_is_followed_is_ignored() {
     let deep: PathBuf = std::iter::repeat_n("d", crate::limits::DEPTH_MAX).collect();

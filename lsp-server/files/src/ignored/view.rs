@@ -4,7 +4,7 @@ use super::chain::{Layer, Parts, excludes};
 use super::folder::Folder;
 use super::rules::Rules;
 use super::source::{Content, Source};
-use crate::limits::PATTERNS_MAX;
+use crate::limits::{MATCH_STEPS_MAX, PATTERNS_MAX};
 use crate::platform;
 use gix_glob::pattern::Case;
 use std::ffi::OsStr;
@@ -27,10 +27,8 @@ struct Together<'a> {
 
 impl View {
     /// `above` are the folders from the root of the file system to the folder itself.
-    pub(super) fn new(folder: &Path, above: Vec<Arc<Folder>>) -> View {
-        let mut view = View { folder: Parts::of(folder), above, is_ignored: false };
-        view.is_ignored = view.must_ignore() || view.excludes(&view.folder, true, 0);
-        view
+    pub(super) fn new(folder: &Path, above: Vec<Arc<Folder>>, is_ignored: bool) -> View {
+        View { folder: Parts::of(folder), above, is_ignored }
     }
 
     /// Returns the view of a folder whose rules cannot be known.
@@ -40,18 +38,35 @@ impl View {
 
     /// Returns true if something that lies in the folder is ignored.
     pub fn ignores(&self, name: &OsStr, is_folder: bool) -> bool {
-        self.is_ignored || self.excludes(&self.folder.with(name), is_folder, self.folder.count())
+        self.is_ignored
+            || Above(&self.above).excludes(&self.folder.with(name), is_folder, self.folder.count())
     }
+}
 
-    /// Returns true if some rules cannot be read, or there are too many of them.
+/// Returns true if a folder is ignored. `above` are the folders down to this one. If it is known
+/// that its parent is not ignored, only the folder's own name is matched.
+pub(super) fn is_ignored(folder: &Path, above: &[Arc<Folder>], is_parent_known: bool) -> bool {
+    let (above, folder) = (Above(above), Parts::of(folder));
+    let known = if is_parent_known { folder.count() - 1 } else { 0 };
+    above.must_ignore() || above.excludes(&folder, true, known)
+}
+
+/// The folders from the root of the file system to one whose rules are asked for.
+struct Above<'a>(&'a [Arc<Folder>]);
+
+impl<'a> Above<'a> {
+    /// Returns true if some rules cannot be read, or it takes too long to match all of them.
     fn must_ignore(&self) -> bool {
         let is_unreadable = |source: &Source| matches!(source.rules, Content::Everything);
         let groups = self.groups();
-        let patterns: usize =
-            groups.iter().flat_map(|group| &group.layers).map(|layer| layer.rules.len()).sum();
-        let in_reach = self.above.iter().skip(self.innermost().unwrap_or(0));
+        let layers = groups.iter().flat_map(|group| &group.layers);
+        let patterns: usize = layers.clone().map(|layer| layer.rules.len()).sum();
+        let depth = self.0.len() - 1;
+        let steps = layers.map(|layer| layer.rules.steps(depth - layer.folder));
+        let in_reach = self.0.iter().skip(self.innermost().unwrap_or(0));
         patterns > PATTERNS_MAX
-            || self.above.iter().any(|folder| is_unreadable(&folder.hone))
+            || steps.fold(0, u64::saturating_add) > MATCH_STEPS_MAX
+            || self.0.iter().any(|folder| is_unreadable(&folder.hone))
             || in_reach.clone().any(|folder| is_unreadable(&folder.git))
             || in_reach.filter_map(|folder| folder.repository.as_ref()).any(|repository| {
                 repository.settings.is_unreadable
@@ -68,13 +83,13 @@ impl View {
 
     /// Returns the number of the innermost folder that is the root of a repository.
     fn innermost(&self) -> Option<usize> {
-        self.above.iter().rposition(|folder| folder.is_repository())
+        self.0.iter().rposition(|folder| folder.is_repository())
     }
 
-    fn groups(&self) -> Vec<Together<'_>> {
+    fn groups(&self) -> Vec<Together<'a>> {
         let mut groups = self.groups_of_git();
         let (mut is_in_repository, mut is_continued) = (false, false);
-        for (number, folder) in self.above.iter().enumerate() {
+        for (number, folder) in self.0.iter().enumerate() {
             if folder.is_repository() {
                 (is_in_repository, is_continued) = (true, false);
             }
@@ -88,10 +103,10 @@ impl View {
         groups
     }
 
-    fn groups_of_git(&self) -> Vec<Together<'_>> {
+    fn groups_of_git(&self) -> Vec<Together<'a>> {
         let begin = self.innermost().unwrap_or(0);
         let mut groups = vec![];
-        let within = self.above.iter().enumerate().skip(begin);
+        let within = self.0.iter().enumerate().skip(begin);
         // A folder `.git` that is no repository to git may still have rules, and its root may lie
         // below the one of the repository.
         let roots = within.clone().filter_map(|(number, folder)| {
@@ -99,7 +114,7 @@ impl View {
         });
         let starts: Vec<_> = roots.collect();
         let files = |from: usize| {
-            self.above
+            self.0
                 .iter()
                 .enumerate()
                 .skip(from)

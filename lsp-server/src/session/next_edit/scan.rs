@@ -65,9 +65,8 @@ impl Scan {
         hand_over: &mut dyn FnMut((String, String)) -> bool,
     ) {
         let center = self.document.parent().unwrap_or(folder.path());
-        let mut walk = Walk::new(folder.clone(), center, access.ignore_rules());
-        while Instant::now() < self.until {
-            let Some(file) = walk.next() else { return };
+        let walk = Walk::new(folder.clone(), center, access.ignore_rules(), self.until);
+        for file in walk {
             let path = folder.path().join(file.path());
             if !self.names(&path) || !access.may_read(&name_of_file(&path), &self.language) {
                 continue;
