@@ -164,7 +164,26 @@ fn setting(random: &mut StdRng, key: &str, value: &str) -> String {
     format!("{head}{between}{name}{equals}{value}{comment}\n")
 }
 
+/// What `HEAD` may hold, and whether git takes its folder for a repository.
+const HEADS: &[(&str, bool)] = &[
+    ("ref: refs/heads/main\n", true),
+    ("ref:refs/x", true),
+    ("0123456789abcdef0123456789abcdef01234567\n", true),
+    ("", false),
+    ("garbage\n", false),
+    ("ref: heads/x\n", false),
+    ("0123456789abcdef\n", false),
+];
+
+/// A folder of the repository that holds a `.git`, and whether that is a repository to git.
+#[derive(Debug, Clone, Copy)]
+struct Inner {
+    folder: &'static str,
+    is_repository: bool,
+}
+
 struct Tree {
+    inner: Option<Inner>,
     place: tempfile::TempDir,
     env: HashMap<&'static str, OsString>,
 }
@@ -184,7 +203,7 @@ impl Tree {
 
     fn random(random: &mut StdRng) -> Tree {
         let place = tempfile::tempdir().unwrap();
-        let mut tree = Tree { place, env: HashMap::new() };
+        let mut tree = Tree { inner: None, place, env: HashMap::new() };
         let root = tree.place.path().canonicalize().unwrap();
         tree.env.insert("HOME", root.join("home").into());
         tree.env.insert("GIT_CONFIG_NOSYSTEM", "1".into());
@@ -212,7 +231,28 @@ impl Tree {
         } else if random.random_bool(0.1) {
             tree.write("repo/.git/config", "[core]\n\tignorecase\n");
         }
+        if random.random_bool(0.3) {
+            let folder = FOLDERS[1..].choose(random).unwrap();
+            let (head, is_repository) = *HEADS.choose(random).unwrap();
+            for part in ["objects", "refs"] {
+                fs::create_dir_all(root.join("repo").join(folder).join(".git").join(part)).unwrap();
+            }
+            tree.write(&format!("repo/{folder}/.git/HEAD"), head);
+            tree.inner = Some(Inner { folder, is_repository });
+        }
         tree
+    }
+
+    /// Returns the folder in which git is asked about a file: the innermost with a `.git`.
+    fn asked_in(&self, file: &str) -> &'static str {
+        let inner = self.inner.map(|inner| inner.folder);
+        inner.filter(|inner| Path::new(file).starts_with(inner)).unwrap_or("")
+    }
+
+    /// Returns true if what is ignored here must be exactly what git ignores. Rules that lie in a
+    /// `.git` which is none to git, or that are anchored there, may ignore more.
+    fn is_exact(&self, file: &str) -> bool {
+        self.inner.is_none_or(|inner| inner.is_repository || self.asked_in(file).is_empty())
     }
 
     /// Writes the setting that names a file of rules, in one of its forms.
@@ -286,10 +326,27 @@ impl Tree {
 
     /// Returns what git ignores, or nothing if it refuses to work.
     fn by_git(&self, files: &[String]) -> Option<Vec<String>> {
+        let mut ignored = vec![];
+        for folder in std::iter::once("").chain(self.inner.map(|inner| inner.folder)) {
+            let below = files.iter().filter(|file| self.asked_in(file) == folder);
+            let names: Vec<&str> = below
+                .map(|file| file.strip_prefix(folder).unwrap().trim_start_matches('/'))
+                .collect();
+            let found = self.by_git_in(folder, &names)?;
+            ignored.extend(
+                found
+                    .iter()
+                    .map(|name| format!("{folder}/{name}").trim_start_matches('/').to_owned()),
+            );
+        }
+        Some(ignored)
+    }
+
+    fn by_git_in(&self, folder: &str, files: &[&str]) -> Option<Vec<String>> {
         let mut git = Command::new("git");
         git.env_clear().envs(&self.env).env("PATH", std::env::var_os("PATH").unwrap_or_default());
         git.args(["check-ignore", "--no-index", "-z", "--stdin"])
-            .current_dir(self.place.path().join("repo"));
+            .current_dir(self.place.path().join("repo").join(folder));
         let pipes = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = pipes.spawn().unwrap();
         let mut input = child.stdin.take().unwrap();
@@ -303,7 +360,7 @@ impl Tree {
     }
 
     fn show(&self) -> String {
-        let mut shown = format!("{:?}\n", self.env);
+        let mut shown = format!("{:?} {:?}\n", self.env, self.inner);
         let mut folders = vec![self.place.path().to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in folder.read_dir().unwrap().flatten() {
@@ -342,7 +399,8 @@ fn what_is_ignored_is_what_git_ignores() {
         let by_git = tree.by_git(&files);
         let differ = files.iter().filter(|file| {
             let expected = by_git.as_ref().is_none_or(|ignored| ignored.contains(file));
-            rules.is_ignored(&root.join("repo").join(file)) != expected
+            let is_ignored = rules.is_ignored(&root.join("repo").join(file));
+            is_ignored != expected && (expected || tree.is_exact(file))
         });
         let differ: Vec<&String> = differ.collect();
         if !differ.is_empty() {

@@ -7,6 +7,9 @@ use crate::platform;
 use bstr::BString;
 use std::path::{Path, PathBuf};
 
+/// The shortest name of a commit: a SHA-1 in hexadecimal digits.
+const SHA1_DIGITS: usize = 40;
+
 /// The folders of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
@@ -35,7 +38,7 @@ impl Places {
             return None;
         };
         let shared = named(&own.join("commondir"), &own, b"").unwrap_or_else(|| own.clone());
-        let is_sound = own.join("HEAD").symlink_metadata().is_ok_and(|head| !head.is_dir())
+        let is_sound = is_head(&own.join("HEAD"))
             && ["objects", "refs"].iter().all(|name| shared.join(name).is_dir());
         Some(Places { root: root.to_owned(), own, shared, is_sound })
     }
@@ -46,6 +49,19 @@ impl Places {
             plain::read(&self.own.join("HEAD"), Links::Follow, POINTER_BYTES_MAX).ok()?;
         let branch = head.strip_prefix(b"ref:")?.trim_ascii();
         branch.strip_prefix(b"refs/heads/").map(BString::from)
+    }
+}
+
+/// Returns true if git takes a file for the `HEAD` of a repository: a link to something in `refs`,
+/// the name of such a thing, or the name of a commit.
+fn is_head(file: &Path) -> bool {
+    if let Ok(target) = std::fs::read_link(file) {
+        return platform::bytes_of(target.as_os_str()).starts_with(b"refs/");
+    }
+    let Ok((head, _)) = plain::read(file, Links::Refuse, POINTER_BYTES_MAX) else { return false };
+    match head.strip_prefix(b"ref:") {
+        Some(name) => name.trim_ascii_start().starts_with(b"refs/"),
+        None => head.get(..SHA1_DIGITS).is_some_and(|name| name.iter().all(u8::is_ascii_hexdigit)),
     }
 }
 

@@ -77,6 +77,36 @@ fn a_folder_that_is_no_repository_to_git_hides_no_rules() {
     assert!(!tree.ignores("repo/sub/private.py"), "git has it so");
     tree.write("repo/deep/.git/config", "");
     assert!(tree.ignores("repo/deep/private.py"));
+    tree.init("repo/inner");
+    let commit = "0123456789abcdef0123456789ABCDEF01234567";
+    for (head, is_repository) in [
+        ("ref: refs/heads/main\n", true),
+        ("ref:\t refs/x", true),
+        (commit, true),
+        (&format!("{commit}{}\n", &commit[..24]), true),
+        ("", false),
+        ("garbage\n", false),
+        ("ref: heads/x\n", false),
+        (" ref: refs/heads/main\n", false),
+        (&commit[1..], false),
+    ] {
+        tree.write("repo/inner/.git/HEAD", head);
+        assert_eq!(tree.ignores("repo/inner/private.py"), !is_repository, "{head:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_head_that_is_a_link_is_one_of_git_only_into_its_refs() {
+    for (target, is_repository) in [("refs/heads/main", true), ("../HEAD", false)] {
+        let tree = Tree::new(&[("repo/.gitignore", "private.py\n")]);
+        tree.init("repo");
+        tree.init("repo/inner");
+        tree.write("repo/inner/HEAD", "ref: refs/heads/main\n");
+        fs::remove_file(tree.at("repo/inner/.git/HEAD")).unwrap();
+        std::os::unix::fs::symlink(target, tree.at("repo/inner/.git/HEAD")).unwrap();
+        assert_eq!(tree.ignores("repo/inner/private.py"), !is_repository, "{target}");
+    }
 }
 
 #[test]
