@@ -91,7 +91,9 @@ impl Session {
             self.read(|state| (state.documents.get(uri).cloned(), state.forgets));
         let Some(Document { path, text, .. }) = document else { return };
         let root = self.open_folder_around(Path::new(&path));
-        let read = move || imports::read(root, Path::new(&path), &text);
+        let access = services.access.clone();
+        let may_read = move |name: &str| access.may_read(name, "");
+        let read = move || imports::read(root, Path::new(&path), &text, may_read);
         let files = self.disk.ask(IMPORTS_TIME_MAX, read).unwrap_or_default();
         let sources = files.iter().map(Document::source).collect();
         let rules = other_code::quotable(services, sources, &config);

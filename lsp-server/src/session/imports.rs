@@ -53,14 +53,25 @@ const INDEXES: &[&str] = &["mod", "index", "__init__", "init"];
 
 /// Reads the files that a document imports, the nearest first. They lie below `root`, the folder
 /// that is open around the document. If none is, they lie below the document's repository.
-pub fn read(root: Option<PathBuf>, path: &Path, text: &Rope) -> Vec<Document> {
+/// `may_read` is asked about the name of each.
+pub fn read(
+    root: Option<PathBuf>,
+    path: &Path,
+    text: &Rope,
+    may_read: impl Fn(&str) -> bool,
+) -> Vec<Document> {
     if !path.is_absolute() {
         return vec![];
     }
     let folder = root.and_then(Folder::at).or_else(|| Folder::of_repository(path));
     let Some(folder) = folder else { return vec![] };
     let files = files(&folder, path, &import_lines(text));
-    files.iter().filter_map(|file| document(&folder, file)).take(FILES).collect()
+    let named = files.into_iter().map(|file| {
+        let name = name_of_file(&folder.path().join(file.path())).into_owned();
+        (file, name)
+    });
+    let readable = named.filter(|(_, name)| may_read(name));
+    readable.filter_map(|(file, name)| document(&folder, &file, name)).take(FILES).collect()
 }
 
 fn import_lines(text: &Rope) -> String {
@@ -125,14 +136,9 @@ fn with_ending(stem: &Path, ending: &str) -> PathBuf {
     path.into()
 }
 
-fn document(folder: &Folder, file: &Name) -> Option<Document> {
+fn document(folder: &Folder, file: &Name, path: String) -> Option<Document> {
     let text = folder.text(file, FILE_BYTES).ok()?;
-    Some(Document {
-        path: name_of_file(&folder.path().join(file.path())).into_owned(),
-        language: String::new(),
-        version: 0,
-        text: Rope::from_str(&text),
-    })
+    Some(Document { path, language: String::new(), version: 0, text: Rope::from_str(&text) })
 }
 
 #[cfg(test)]
@@ -151,7 +157,7 @@ mod tests {
         }
         let path = root.join(from);
         let text = fs::read_to_string(&path).unwrap();
-        let found = read(Some(root.clone()), &path, &Rope::from_str(&text));
+        let found = read(Some(root.clone()), &path, &Rope::from_str(&text), |_| true);
         let below = |found: Document| {
             let below = Path::new(&found.path).strip_prefix(&root).unwrap().to_owned();
             below.to_string_lossy().into_owned()
@@ -200,7 +206,7 @@ mod tests {
         let files = [("a.rs", "use a::b;\nmod long;\n"), ("long.rs", long.as_str())];
         assert!(imported(&files, "a.rs").is_empty());
         let unsaved = Path::new("untitled:1");
-        assert!(read(None, unsaved, &Rope::from_str("use crate::a;\n")).is_empty());
+        assert!(read(None, unsaved, &Rope::from_str("use crate::a;\n"), |_| true).is_empty());
     }
 
     /// Each import names a file that is there. Those in the open folder are read, and no other.
@@ -241,7 +247,7 @@ mod tests {
         let lines = Rope::from_str(&(lines + "import outside\nimport far\n"));
         let document = root.join("src/main.js");
         let paths = |root: Option<PathBuf>| -> Vec<String> {
-            read(root, &document, &lines).into_iter().map(|file| file.path).collect()
+            read(root, &document, &lines, |_| true).into_iter().map(|file| file.path).collect()
         };
         let expected =
             ["inside.js", "src/near.js"].map(|name| root.join(name).display().to_string());

@@ -100,6 +100,16 @@ fn a_file_that_is_imported_is_quoted_though_nobody_opened_it() {
         editor.close(uri.as_str()).unwrap();
         quoted(&home) == [ledger.to_string_lossy()]
     });
+    // Once it is forgotten, another import is still quoted, and it is not.
+    home.output(&["forget", "--file", &ledger.to_string_lossy(), "--yes"]);
+    let other = root.join("run.rs");
+    std::fs::write(&other, MODEL).unwrap();
+    eventually("the other import is quoted", || {
+        editor.open(uri.as_str(), "rust", &CALL.replacen('|', "", 1)).unwrap();
+        editor.inline_completion(uri.as_str(), at, TriggerKind::Invoked).unwrap();
+        editor.close(uri.as_str()).unwrap();
+        quoted(&home) == [other.to_string_lossy()]
+    });
 }
 
 #[test]

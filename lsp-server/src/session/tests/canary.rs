@@ -4,6 +4,7 @@
 //! instead.
 
 use super::*;
+use crate::privacy::forget_scope::Scope;
 use completion::prompt::FimPrompt;
 use std::path::Path;
 
@@ -22,6 +23,8 @@ enum Why {
     Name,
     Setting,
     HoneIgnore,
+    /// The user has removed it with `hone forget`, and does not open it again.
+    Forgotten,
     /// A secret stands in it.
     Secret,
     /// An edit has just taken a secret out, or put one in.
@@ -30,11 +33,12 @@ enum Why {
 }
 
 impl Why {
-    const ALL: [Why; 7] = [
+    const ALL: [Why; 8] = [
         Why::Language,
         Why::Name,
         Why::Setting,
         Why::HoneIgnore,
+        Why::Forgotten,
         Why::Secret,
         Why::RemovedSecret,
         Why::AddedSecret,
@@ -116,6 +120,10 @@ impl Walk {
         session.open_folder(&root);
         let path = |name: &str| root.join(name).to_string_lossy().into_owned();
         let (here, private) = (path("pool.py"), path(why.file()));
+        if why == Why::Forgotten {
+            let scope = Scope::File { names: vec![private.clone()] };
+            session.services.access.forgotten.add(&scope).unwrap();
+        }
         Walk { session, prompts, here, private, folder, _home: home }
     }
 
@@ -165,8 +173,26 @@ impl Walk {
             self.open(&self.here, "python", HERE);
             self.write_at(&self.here, 5, "x = 1").await;
         }
+        if why != Why::Forgotten {
+            self.walk_through_private(why, &text).await;
+        }
+        self.open(&self.here, "python", HERE);
+        for line in [3, 4, 5] {
+            self.write_at(&self.here, line, "y = 2").await;
+        }
+        self.session.close(&self.private);
+        // A context that is kept, and one that is chosen anew.
+        self.write_at(&self.here, 5, "z = 3").await;
+        self.session.close(&self.here);
+        self.open(&self.here, "python", HERE);
+        self.write_at(&self.here, 5, "z = 3").await;
+        self.session.end();
+    }
+
+    /// Opens the private document, and changes it.
+    async fn walk_through_private(&self, why: Why, text: &str) {
         let secret = secret();
-        self.open(&self.private, why.language(), &text);
+        self.open(&self.private, why.language(), text);
         match why {
             Why::RemovedSecret => {
                 self.replace(&self.private, &secret, "    password = load()\n");
@@ -182,17 +208,6 @@ impl Walk {
         }
         self.replace(&self.private, CANARY, EDITED);
         self.write_at(&self.private, 1, &format!("{CANARY} = 2")).await;
-        self.open(&self.here, "python", HERE);
-        for line in [3, 4, 5] {
-            self.write_at(&self.here, line, "y = 2").await;
-        }
-        self.session.close(&self.private);
-        // A context that is kept, and one that is chosen anew.
-        self.write_at(&self.here, 5, "z = 3").await;
-        self.session.close(&self.here);
-        self.open(&self.here, "python", HERE);
-        self.write_at(&self.here, 5, "z = 3").await;
-        self.session.end();
     }
 
     /// The prompts of documents that are not private.
