@@ -3,8 +3,8 @@
 use crate::addresses::name_of_file;
 use crate::paths::{below_root, without_dots};
 use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use std::path::Path;
+use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
+use std::path::{Component, Path, PathBuf};
 
 /// A line that is not a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,7 +49,7 @@ impl Patterns {
             return None;
         }
         let path = without_dots(path);
-        match self.0.matched_path_or_any_parents(below_root(&path), false) {
+        match self.matched(&path) {
             Match::Ignore(pattern) => Some(pattern.original().to_owned()),
             Match::Whitelist(_) | Match::None => None,
         }
@@ -58,16 +58,27 @@ impl Patterns {
     /// `Some(false)` where a line with `!` takes an absolute path out again, `None` where no line
     /// says anything about it.
     pub fn verdict(&self, path: &Path) -> Option<bool> {
-        verdict(&self.0, below_root(path))
+        match self.matched(path) {
+            Match::Ignore(_) => Some(true),
+            Match::Whitelist(_) => Some(false),
+            Match::None => None,
+        }
     }
-}
 
-/// What these rules say about a path that is given from their root.
-pub fn verdict(rules: &Gitignore, below_root: &Path) -> Option<bool> {
-    match rules.matched_path_or_any_parents(below_root, false) {
-        Match::Ignore(_) => Some(true),
-        Match::Whitelist(_) => Some(false),
-        Match::None => None,
+    /// Returns the pattern that decides about an absolute path. Git does not look into a folder
+    /// that is excluded, so nothing below it is taken out again.
+    fn matched(&self, path: &Path) -> Match<&Glob> {
+        let below_root = below_root(path);
+        let (mut above, mut decides) = (PathBuf::new(), Match::None);
+        for part in below_root.components().filter(|part| matches!(part, Component::Normal(_))) {
+            above.push(part);
+            match self.0.matched(&above, above != below_root) {
+                excluded @ Match::Ignore(_) => return excluded,
+                Match::None => {}
+                taken_out => decides = taken_out,
+            }
+        }
+        decides
     }
 }
 
@@ -85,6 +96,31 @@ mod tests {
         assert!(!names("/a/jquery.js", &["*.min.js"]) && !names("/a/jquery.min.js", &[]));
         assert!(!names("/vendor/ours/a.rs", &["/vendor/*", "!/vendor/ours/"]));
         assert!(!names("untitled:Untitled-1", &["*"]), "no file");
+    }
+
+    /// gitignore(5): "It is not possible to re-include a file if a parent directory of that file is
+    /// excluded."
+    #[test]
+    fn nothing_below_an_excluded_folder_is_taken_out_again() {
+        for (lines, path, expected) in [
+            ("clients/ !*.md", "/home/u/clients/a.md", Some(true)),
+            ("build/ !build/keep.py", "/r/build/keep.py", Some(true)),
+            ("/r/build/ !/r/build/keep.py", "/r/build/keep.py", Some(true)),
+            ("private !private/open.py", "/private/open.py", Some(true)),
+            ("* !*.py", "/build/a.py", Some(true)),
+            ("/build/** !/build/in/a.py", "/build/in/a.py", Some(true)),
+            ("/build/* !/build/keep.py", "/build/keep.py", Some(false)),
+            ("* !*/ !*.py", "/src/a.py", Some(false)),
+            ("* !*/ !*.py", "/src/a.rs", Some(true)),
+            ("*.md !notes/", "/notes/a.md", Some(true)),
+            ("!generated/", "/r/generated/deep/a.py", Some(false)),
+            ("clients/ !clients/", "/clients/a.md", Some(false)),
+            ("clients/", "/r/clients", None),
+        ] {
+            let lines: Vec<String> = lines.split(' ').map(str::to_owned).collect();
+            let verdict = Patterns::compile(&lines).unwrap().verdict(Path::new(path));
+            assert_eq!(verdict, expected, "{lines:?} {path}");
+        }
     }
 
     #[test]
