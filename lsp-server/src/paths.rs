@@ -161,6 +161,16 @@ pub fn below_root(path: &Path) -> &Path {
     parts.as_path()
 }
 
+/// Returns where a path leads behind all links. What is not there is named in the nearest folder
+/// above it that is. This reads the disk.
+pub fn without_links(path: &Path) -> Option<PathBuf> {
+    let (there, real) =
+        path.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)))?;
+    let rest = path.strip_prefix(there).ok()?;
+    // With nothing to add, a slash would be added.
+    Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+}
+
 /// The path without `.` and `..`, which an editor's URI may contain.
 pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();

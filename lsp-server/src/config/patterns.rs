@@ -1,7 +1,8 @@
 //! Settings that name files by patterns of a `.gitignore`.
 
 use crate::addresses::name_of_file;
-use crate::paths::{below_root, without_dots};
+use crate::paths::{below_root, without_dots, without_links};
+use crate::platform::files::IGNORES_CASE;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 use std::path::{Component, Path, PathBuf};
@@ -17,24 +18,30 @@ pub struct Patterns(Gitignore);
 
 impl Patterns {
     /// Compiles patterns as a `.gitignore` at the root of the file system would have them; `~/` is
-    /// the user's home.
+    /// the user's home. A pattern that names a link also names what the link leads to. This reads
+    /// the disk.
     ///
     /// # Errors
     /// Names the line that is not a pattern.
     pub fn compile(lines: &[String]) -> Result<Patterns, NoPattern> {
+        Patterns::compile_at(lines, std::env::home_dir().as_deref())
+    }
+
+    fn compile_at(lines: &[String], home: Option<&Path>) -> Result<Patterns, NoPattern> {
+        let together = |_| NoPattern("all of them together".into());
         let mut builder = GitignoreBuilder::new("/");
         builder.allow_unclosed_class(false);
+        builder.case_insensitive(IGNORES_CASE).map_err(together)?;
         for line in lines {
-            let at_home = line.strip_prefix("~/").zip(std::env::home_dir());
-            let line = match at_home {
-                // Patterns have slashes on every system, and no drives.
-                Some((rest, home)) => format!("/{}/{rest}", name_of_file(below_root(&home))),
-                None => line.clone(),
-            };
-            builder.add_line(None, &line).map_err(|_| NoPattern(line.clone()))?;
+            let pattern = Pattern::of(line, home);
+            let mut add = |pattern: &Pattern| builder.add_line(None, &pattern.line()).map(drop);
+            let real = pattern.real();
+            add(&pattern)
+                .and_then(|()| real.iter().try_for_each(add))
+                .map_err(|_| NoPattern(line.clone()))?;
         }
         // Each line compiles by itself, so all of them fail only together, by their number.
-        builder.build().map(Patterns).map_err(|_| NoPattern("all of them together".into()))
+        builder.build().map(Patterns).map_err(together)
     }
 
     pub fn none() -> Patterns {
@@ -82,6 +89,69 @@ impl Patterns {
     }
 }
 
+/// One line of a setting.
+struct Pattern<'a> {
+    /// `!`, if it takes out.
+    mark: &'a str,
+    text: String,
+}
+
+impl<'a> Pattern<'a> {
+    fn of(line: &'a str, home: Option<&Path>) -> Pattern<'a> {
+        let (mark, text) = line.split_at(usize::from(line.starts_with('!')));
+        let at_home = text.strip_prefix("~/").zip(home);
+        let text = at_home.map(|(below, home)| format!("{}/{below}", literal(home)));
+        Pattern { mark, text: text.unwrap_or_else(|| line[mark.len()..].to_owned()) }
+    }
+
+    fn line(&self) -> String {
+        format!("{}{}", self.mark, self.text)
+    }
+
+    /// Returns the pattern for the same files behind links, if a link is among the folders that it
+    /// names.
+    fn real(&self) -> Option<Pattern<'a>> {
+        // Without a slash before its end it names files in every folder.
+        self.text.trim_end_matches('/').contains('/').then_some(())?;
+        let mut named = PathBuf::from("/");
+        let mut rest = self.text.trim_start_matches('/');
+        while let Some(name) = named_by(rest.split('/').next().unwrap_or_default()) {
+            named.push(name);
+            rest = rest.split_once('/').map_or("", |(_, rest)| rest);
+        }
+        let real = without_links(&named).filter(|real| *real != named)?;
+        let is_folder = self.text.ends_with('/') || !rest.is_empty();
+        let slash = if is_folder { "/" } else { "" };
+        Some(Pattern { mark: self.mark, text: format!("{}{slash}{rest}", literal(&real)) })
+    }
+}
+
+/// Returns the pattern of a path alone. Patterns have slashes on every system, and no drives.
+fn literal(path: &Path) -> String {
+    let mut pattern = String::from("/");
+    for character in name_of_file(below_root(path)).chars() {
+        if r"\*?[]{}".contains(character) {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern
+}
+
+/// Returns the one name that a part of a pattern stands for.
+fn named_by(part: &str) -> Option<String> {
+    let mut name = String::new();
+    let mut characters = part.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => name.push(characters.next()?),
+            '*' | '?' | '[' | '{' => return None,
+            character => name.push(character),
+        }
+    }
+    (!name.is_empty()).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +191,41 @@ mod tests {
             let verdict = Patterns::compile(&lines).unwrap().verdict(Path::new(path));
             assert_eq!(verdict, expected, "{lines:?} {path}");
         }
+    }
+
+    /// A link of one name leads to a folder of another. Both name the same files.
+    #[cfg(unix)]
+    #[test]
+    fn a_pattern_that_names_a_link_names_what_it_leads_to() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("re[al] {h}*me/x")).unwrap();
+        std::os::unix::fs::symlink("re[al] {h}*me", root.join("link")).unwrap();
+        let real = root.join("re[al] {h}*me");
+        let (link, place) = (root.join("link"), root.display());
+        for (line, home, document, expected) in [
+            (format!("{place}/link/"), None, "a.py", Some(true)),
+            (format!("{place}/link"), None, "a.py", Some(true)),
+            (format!("{place}/link/x/*.py"), None, "x/a.py", Some(true)),
+            (format!("{place}/link/x/*.py"), None, "a.py", None),
+            (format!("{place}/link/x/a.py"), None, "x/a.py", Some(true)),
+            (format!("{place}/lin\\k/**/a.py"), None, "x/a.py", Some(true)),
+            (format!("{}/link/", &place.to_string()[1..]), None, "a.py", Some(true)),
+            (format!("!{place}/link/"), None, "a.py", Some(false)),
+            ("~/x/".into(), Some(&link), "x/a.py", Some(true)),
+            ("~/x/".into(), Some(&real), "x/a.py", Some(true)),
+            ("~/x/".into(), Some(&link), "y/a.py", None),
+            ("!~/x/".into(), Some(&link), "x/a.py", Some(false)),
+            ("!~/x/".into(), Some(&real), "x/a.py", Some(false)),
+            ("link/".into(), None, "a.py", None),
+        ] {
+            let patterns = Patterns::compile_at(&[line.clone()], home.map(PathBuf::as_path));
+            let verdict = patterns.unwrap().verdict(&real.join(document));
+            assert_eq!(verdict, expected, "{line} {home:?} {document}");
+        }
+        let line = format!("{place}/link/");
+        let by_link = Patterns::compile(&[line]).unwrap().verdict(&link.join("a.py"));
+        assert_eq!(by_link, Some(true));
     }
 
     #[test]

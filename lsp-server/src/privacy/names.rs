@@ -2,12 +2,13 @@
 //! that the text of a name does not tell which file it is.
 
 use crate::addresses;
+use crate::paths::without_links;
 use crate::platform::files::{IGNORES_CASE, IGNORES_FORM};
 use feedback::bounded_map::BoundedMap;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use parking_lot::Mutex;
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The number of documents whose real names are remembered. The oldest give way.
 const NAMES_MAX: usize = 4_096;
@@ -20,11 +21,7 @@ pub fn real_name(name: &str) -> Option<String> {
     if addresses::is_address(name) || !path.is_absolute() {
         return None;
     }
-    let (folder, real) =
-        path.ancestors().find_map(|folder| Some((folder, folder.canonicalize().ok()?)))?;
-    let rest = path.strip_prefix(folder).ok()?;
-    let real: PathBuf = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-    let real = addresses::name_of_file(&real).into_owned();
+    let real = addresses::name_of_file(&without_links(path)?).into_owned();
     (real != name).then_some(real)
 }
 
