@@ -4,7 +4,7 @@
 //! A file's own name comes first, and the setting second, in which `!` marks what is stored all the
 //! same. Every other source only adds to what is ignored.
 
-use crate::addresses::path_in;
+use crate::addresses::{name_of_file, path_in};
 use crate::config::patterns::Patterns;
 use crate::paths::without_dots;
 use feedback::secrets::is_sensitive_path;
@@ -16,6 +16,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// The longest wait for a disk. A file on one that is silent for longer counts as ignored.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A file that is not ignored.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Storable {
+    /// Its name without links, if that is another one than events record.
+    pub real_name: Option<String>,
+}
 
 /// What is known of ignored files. All sessions share it.
 pub struct IgnoreFiles {
@@ -31,18 +38,20 @@ impl Default for IgnoreFiles {
 }
 
 impl IgnoreFiles {
-    /// Returns true if nothing of a file may be stored. `path` is the name that events record, and
-    /// `setting` is `privacy.ignore`. A disk that does not answer is waited for only a little.
-    pub fn is_ignored(&self, path: &str, setting: &Patterns) -> bool {
-        is_ignored(path, setting, |file| {
+    /// Returns the file under its real name, or nothing if nothing of it may be stored. `path` is
+    /// the name that events record, and `setting` is `privacy.ignore`. A disk that does not answer
+    /// is waited for only a little.
+    pub fn storable(&self, path: &str, setting: &Patterns) -> Option<Storable> {
+        storable(path, setting, |file| {
             let known = self.verdicts.in_memory(file);
             known.or_else(|| leaving_others_alone(|| self.verdicts.ask(file, PATIENCE)))
         })
     }
 
-    /// The same, for a thread that may wait for the disk as long as it takes.
+    /// Returns true if nothing of a file may be stored. This is for a thread that may wait for the
+    /// disk as long as it takes.
     pub fn is_ignored_on_disk(&self, path: &str, setting: &Patterns) -> bool {
-        is_ignored(path, setting, |file| Some(self.rules.verdict(file)))
+        storable(path, setting, |file| Some(self.rules.verdict(file))).is_none()
     }
 
     /// Asks the disk about several files at once, so that all of them together are waited for no
@@ -57,24 +66,32 @@ impl IgnoreFiles {
     }
 }
 
-fn is_ignored(
+fn storable(
     path: &str,
     setting: &Patterns,
     verdict: impl FnOnce(&Path) -> Option<Verdict>,
-) -> bool {
+) -> Option<Storable> {
     if is_sensitive_path(path) || is_sensitive_path(&path_in(path)) {
-        return true;
+        return None;
     }
     // A document that is no file of this machine is in none of its folders, so none of its rules
     // are about it.
-    let Some(given) = file_of(path) else { return false };
+    let Some(given) = file_of(path) else { return Some(Storable::default()) };
+    // The character stands for bytes that are no text, so the file has another name, which is not
+    // known. Rules may be about that one.
+    if path.contains(char::REPLACEMENT_CHARACTER) {
+        return None;
+    }
     let ignores = |file: &Path, by_rules: bool| {
         is_sensitive_path(&file.to_string_lossy()) || setting.verdict(file).unwrap_or(by_rules)
     };
-    let Some(verdict) = verdict(&given) else { return true };
-    ignores(&given, verdict.is_ignored)
-        // `notes.txt` may be a link to `.env`.
-        || verdict.real.is_some_and(|(real, by_rules)| ignores(&real, by_rules))
+    let Verdict { is_ignored, real } = verdict(&given)?;
+    // `notes.txt` may be a link to `.env`.
+    let is_ignored = ignores(&given, is_ignored)
+        || real.as_ref().is_some_and(|(real, by_rules)| ignores(real, *by_rules));
+    let real = real.map_or(given, |(real, _)| real);
+    let real_name = Some(name_of_file(&real).into_owned()).filter(|real| real != path);
+    (!is_ignored).then_some(Storable { real_name })
 }
 
 fn file_of(path: &str) -> Option<PathBuf> {
@@ -118,6 +135,12 @@ mod tests {
 
         fn ignores(&self, path: &str) -> bool {
             ignored().is_ignored(&self.at(path), &Patterns::none())
+        }
+    }
+
+    impl IgnoreFiles {
+        fn is_ignored(&self, path: &str, setting: &Patterns) -> bool {
+            self.storable(path, setting).is_none()
         }
     }
 
@@ -181,9 +204,48 @@ mod tests {
 
     #[test]
     fn a_file_on_a_silent_disk_is_ignored() {
-        assert!(is_ignored("/a.rs", &Patterns::none(), |_| None));
+        assert_eq!(storable("/a.rs", &Patterns::none(), |_| None), None);
         let known = Verdict { is_ignored: false, real: None };
-        assert!(!is_ignored("/a.rs", &Patterns::none(), |_| Some(known)));
+        let found = storable("/a.rs", &Patterns::none(), |_| Some(known));
+        assert_eq!(found, Some(Storable { real_name: None }));
+    }
+
+    /// A link may lead somewhere else at the next look.
+    #[test]
+    fn a_file_is_named_by_where_it_lies_now() {
+        for (real, name) in [
+            (Some("/real/a.rs"), Some("/real/a.rs")),
+            (Some("/other/a.rs"), Some("/other/a.rs")),
+            (None, None),
+        ] {
+            let real = real.map(|real| (PathBuf::from(real), false));
+            let verdict = Verdict { is_ignored: false, real };
+            let found = storable("/link/a.rs", &Patterns::none(), |_| Some(verdict)).unwrap();
+            assert_eq!(found.real_name.as_deref(), name);
+        }
+        let verdict = Verdict { is_ignored: false, real: None };
+        let found = storable("/p/x/../a.rs", &Patterns::none(), |_| Some(verdict)).unwrap();
+        assert_eq!(found.real_name.as_deref(), Some("/p/a.rs"));
+    }
+
+    /// The name that is recorded has another character for each byte that is no text, and no rule
+    /// of git speaks about such a name.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_whose_name_is_no_text_is_ignored() {
+        use std::os::unix::ffi::OsStrExt;
+        let tree = Tree::new(&[]);
+        let folder = tree.0.path().join(std::ffi::OsStr::from_bytes(b"priv\xe9"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join(".honeignore"), "*\n").unwrap();
+        std::fs::write(tree.0.path().join(".gitignore"), b"caf\xe9.rs\n").unwrap();
+        for name in ["priv%E9/a.rs", "caf%E9.rs"] {
+            let address = format!("file://{}", tree.at(name));
+            let path = crate::addresses::name(&address);
+            assert!(ignored().is_ignored(&path, &Patterns::none()), "{path}");
+            assert!(ignored().is_ignored_on_disk(&path, &Patterns::none()), "{path}");
+        }
+        assert!(!tree.ignores("café.rs"));
     }
 
     #[test]

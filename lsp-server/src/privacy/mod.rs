@@ -79,16 +79,14 @@ impl Nearby {
 
 impl Privacy {
     /// Returns true if nothing of a document may be stored. `setting` is `privacy.ignore`. The real
-    /// name of the document is resolved, which is stored with what is recorded of it.
+    /// name of the document is noted, which is stored with what is recorded of it.
     pub fn ignores(&self, path: &str, language: &str, setting: &Patterns) -> bool {
-        let is_ignored = LANGUAGES.contains(&language)
-            || secrets::holds_secret(path)
-            || self.ignored.is_ignored(path, setting);
-        // A file on a silent disk counts as ignored, so this does not wait for one.
-        if !is_ignored {
-            self.real_names.resolve(path);
+        if LANGUAGES.contains(&language) || secrets::holds_secret(path) {
+            return true;
         }
-        is_ignored
+        let Some(file) = self.ignored.storable(path, setting) else { return true };
+        self.real_names.note(path, file.real_name);
+        false
     }
 
     /// The same, for a thread that may wait for the disk as long as it takes.

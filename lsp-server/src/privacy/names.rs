@@ -41,7 +41,8 @@ fn fold(name: &str, ignores_case: bool, ignores_form: bool) -> Cow<'_, str> {
     name
 }
 
-/// The real names of the documents of this run, each resolved once.
+/// The real names of the documents of this run, each as it was when the document was asked about
+/// last. A link may lead somewhere else since then.
 pub struct RealNames(Mutex<BoundedMap<String, Option<String>>>);
 
 impl Default for RealNames {
@@ -51,16 +52,12 @@ impl Default for RealNames {
 }
 
 impl RealNames {
-    /// Resolves a name if it is a new one. This reads the disk.
-    pub fn resolve(&self, name: &str) {
-        if self.0.lock().contains_key(name) {
-            return;
-        }
-        let real = real_name(name);
+    /// Notes the real name of a document, if it has another one.
+    pub fn note(&self, name: &str, real: Option<String>) {
         self.0.lock().insert(name.to_owned(), real);
     }
 
-    /// Returns the real name of a document that was resolved, if it has another one.
+    /// Returns the real name of a document that was noted, if it has another one.
     pub fn of(&self, name: &str) -> Option<String> {
         self.0.lock().get(name)?.clone()
     }
@@ -82,7 +79,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_name_is_resolved_as_far_as_it_is_there_and_once() {
+    fn a_name_is_resolved_as_far_as_it_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("real")).unwrap();
@@ -92,11 +89,15 @@ mod tests {
         assert_eq!(real_name(&name("link")), Some(name("real")));
         assert_eq!(real_name(&name("real/a.py")), None);
         assert_eq!(real_name("untitled:Untitled-1"), None);
+    }
+
+    #[test]
+    fn the_real_name_is_the_one_that_was_noted_last() {
         let known = RealNames::default();
-        known.resolve(&name("link/a.py"));
-        std::fs::remove_file(root.join("link")).unwrap();
-        known.resolve(&name("link/a.py"));
-        assert_eq!(known.of(&name("link/a.py")), Some(name("real/a.py")));
-        assert_eq!(known.of(&name("real/a.py")), None);
+        for real in [Some("/real/a.py".to_owned()), Some("/other/a.py".to_owned()), None] {
+            known.note("/link/a.py", real.clone());
+            assert_eq!(known.of("/link/a.py"), real);
+        }
+        assert_eq!(known.of("/real/a.py"), None);
     }
 }
