@@ -7,6 +7,7 @@ use crate::addresses;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use tower_lsp::jsonrpc::{Request, Response};
 use tower_lsp::ls_types as lsp;
@@ -15,24 +16,55 @@ use tower_service::Service;
 /// The names of fields that hold an address.
 const ADDRESSES: &[&str] = &["uri", "rootUri", "document"];
 
+/// What is said of parameters that cannot be read.
+const UNREADABLE: &str = "cannot be read (a wrong type)";
+
 /// What clients say of a notebook that Hone has no use for, in forms that differ from LSP's.
 const UNUSED: &[&str] = &["metadata", "executionSummary"];
 
-/// Passes messages on in their readable form.
+/// How the errors about parameters begin that cannot be read. Behind that they may quote a value,
+/// which may be code.
+const QUOTING: &[&str] = &[
+    "invalid type",
+    "invalid value",
+    "invalid length",
+    "unknown variant",
+    "unknown field",
+    "data did not match",
+    "Unexpected params",
+];
+
+/// Passes messages on in their readable form, and answers without what stood in them.
 pub struct Lenient<S>(pub S);
 
-impl<S: Service<Request, Response = Option<Response>>> Service<Request> for Lenient<S> {
+impl<S> Service<Request> for Lenient<S>
+where
+    S: Service<Request, Response = Option<Response>, Future: Send + 'static>,
+{
     type Response = Option<Response>;
     type Error = S::Error;
-    type Future = S::Future;
+    type Future = Pin<Box<dyn Future<Output = Result<Option<Response>, S::Error>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.0.poll_ready(context)
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        self.0.call(readable(request))
+        let answer = self.0.call(readable(request));
+        Box::pin(async { Ok(answer.await?.map(without_values)) })
     }
+}
+
+/// Returns an answer that says of unreadable parameters only that they are.
+fn without_values(answer: Response) -> Response {
+    let (id, result) = answer.into_parts();
+    let result = result.map_err(|mut error| {
+        if QUOTING.iter().any(|beginning| error.message.starts_with(beginning)) {
+            error.message = UNREADABLE.into();
+        }
+        error
+    });
+    Response::from_parts(id, result)
 }
 
 fn readable(request: Request) -> Request {
@@ -120,8 +152,8 @@ fn problem(method: &str, params: &Value) -> Option<String> {
 fn wrong<'a, T: Deserialize<'a>>(params: &'a Value) -> Option<String> {
     let error = T::deserialize(params).err()?.to_string();
     // Other errors may quote a value, which may be code.
-    let what = if error.starts_with("missing field") { error } else { "a wrong type".into() };
-    Some(format!("cannot be read ({what})"))
+    let is_named = error.starts_with("missing field");
+    Some(if is_named { format!("cannot be read ({error})") } else { UNREADABLE.into() })
 }
 
 /// Returns the parameters of [`LOST`] for a notification that cannot be read.
@@ -188,6 +220,31 @@ mod tests {
         for params in [json!(null), json!([]), json!("x"), json!({"textDocument": 1})] {
             assert_eq!(read("textDocument/didOpen", params).1["uri"], "");
         }
+    }
+
+    #[test]
+    fn an_answer_about_unreadable_parameters_quotes_none_of_them() {
+        use tower_lsp::jsonrpc::Error;
+        let code = "let password = 1;";
+        let said = |error: serde_json::Error| {
+            let answer = Response::from_error(7.into(), Error::invalid_params(error.to_string()));
+            without_values(answer).error().unwrap().message.to_string()
+        };
+        let position = |params: Value| serde_json::from_value::<lsp::Position>(params).unwrap_err();
+        let kind = |params: Value| serde_json::from_value::<Kind>(params).unwrap_err();
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        enum Kind {}
+        for error in [
+            position(json!(code)),
+            position(json!({"line": code, "character": 0})),
+            position(json!({"line": -1, "character": 0})),
+            position(json!([1])),
+            kind(json!(code)),
+        ] {
+            assert_eq!(said(error), UNREADABLE);
+        }
+        assert_eq!(said(position(json!({"line": 1}))), "missing field `character`");
     }
 
     #[test]
