@@ -4,6 +4,7 @@ use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
+use crate::cli::printable;
 use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::daemon::handshake::Command;
@@ -407,7 +408,10 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
         (
             "learned from",
             match &entry.history {
-                Some(repository) => format!("the history of {}", repository.display()),
+                Some(repository) => {
+                    let repository = repository.to_string_lossy();
+                    format!("the history of {}", printable::name(&repository))
+                }
                 None => origin(entry),
             },
         ),

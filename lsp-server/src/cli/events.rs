@@ -1,5 +1,6 @@
 //! `hone events`. It asks the daemon if one runs, and else reads its files.
 
+use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
@@ -73,7 +74,8 @@ impl Printer {
     fn try_print(&self, event: &Event) -> Result<()> {
         let value =
             if self.with_code { serde_json::to_value(event)? } else { without_code(event)? };
-        Ok(writeln!(std::io::stdout().lock(), "{value}")?)
+        let value = value.to_string();
+        Ok(writeln!(std::io::stdout().lock(), "{}", printable::text(&value))?)
     }
 
     fn is_done(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Lines of the log, each warning once. What is wrong with a file is found at each look at it,
 //! which may be every few seconds for months.
 
+use super::printable;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;
@@ -55,7 +56,9 @@ pub struct LogLine(Arc<Mutex<Remembered>>);
 impl Write for LogLine {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if self.0.lock().is_new(line, Instant::now()) {
-            io::stderr().write_all(line)?;
+            let text = String::from_utf8_lossy(line);
+            // A name in it may have line breaks of its own.
+            writeln!(io::stderr(), "{}", printable::name(text.trim_end_matches('\n')))?;
         }
         Ok(line.len())
     }

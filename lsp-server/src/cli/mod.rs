@@ -17,6 +17,7 @@ mod learn;
 mod log_lines;
 mod model;
 mod pause;
+mod printable;
 mod report;
 mod settings;
 mod team;
@@ -253,7 +254,7 @@ fn run(command: Command) -> Result<()> {
 }
 
 /// The crates whose log lines are written.
-const OUR_CRATES: [&str; 4] = ["hone", "engine", "completion", "policy"];
+const OUR_CRATES: [&str; 3] = ["hone", "engine", "files"];
 
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;
@@ -313,5 +314,25 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// The warnings of a crate that is not among them are lost.
+    #[test]
+    fn every_crate_of_ours_that_logs_is_heard() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let crates = root.read_dir().unwrap().flatten().map(|entry| entry.path());
+        let mut logging: Vec<String> = crates
+            .chain([root.to_owned(), root.join("../feedback"), root.join("../models")])
+            .filter_map(|folder| std::fs::read_to_string(folder.join("Cargo.toml")).ok())
+            .filter(|manifest| manifest.lines().any(|line| line.starts_with("tracing.")))
+            .map(|manifest| {
+                let named = manifest.lines().find_map(|line| line.strip_prefix("name = "));
+                named.unwrap().trim_matches('"').replace('-', "_")
+            })
+            .collect();
+        logging.sort();
+        let mut heard = OUR_CRATES;
+        heard.sort();
+        assert_eq!(logging, heard);
     }
 }

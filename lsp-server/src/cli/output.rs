@@ -1,6 +1,7 @@
 //! What commands print. A reader that has gone, such as `head`, is no error: the rest of the
 //! output is dropped, and the command does its work to the end.
 
+use super::printable;
 use anyhow::{Context, Result};
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
@@ -19,10 +20,13 @@ macro_rules! tell {
     };
 }
 
+/// Writes a line, without what a terminal would obey.
+///
 /// # Errors
 /// The line cannot be written, for another reason than that nobody reads.
 pub fn line(output: &mut impl Write, what: Arguments) -> Result<()> {
-    match writeln!(output, "{what}").and_then(|()| output.flush()) {
+    let what = what.to_string();
+    match writeln!(output, "{}", printable::text(&what)).and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("the output cannot be written"),
     }
@@ -42,6 +46,13 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_name_changes_nothing_on_the_terminal() {
+        let mut written = vec![];
+        line(&mut written, format_args!("{}", "a\u{1b}[2J.py:1  shown\nmore")).unwrap();
+        assert_eq!(written, b"a\\u001b[2J.py:1  shown\nmore\n");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `hone events --verdicts`: the verdicts on the offers, for other programs.
 
 use crate::cli::events::{each_offer, is_broken_pipe};
+use crate::cli::printable;
 use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;
@@ -12,7 +13,7 @@ use std::io::Write;
 pub async fn print(home: &Paths, with_code: bool) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let exported = each_offer(home, |history| match line(&history, with_code)? {
-        Some(line) => Ok(writeln!(output, "{line}")?),
+        Some(line) => Ok(writeln!(output, "{}", printable::text(&line.to_string()))?),
         None => Ok(()),
     });
     match exported.await {

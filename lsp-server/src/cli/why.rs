@@ -1,5 +1,6 @@
 //! `hone why`: why the last completions and next edits ended as they did.
 
+use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
@@ -78,9 +79,10 @@ impl Place {
 fn nothing(place: Option<&Place>) -> String {
     match place {
         Some(Place { name, line: Some(line), .. }) => {
-            format!("Nothing was asked lately on line {line} of {name}.")
+            format!("Nothing was asked lately on line {line} of {}.", printable::name(name))
         }
         Some(Place { name, line: None, .. }) => {
+            let name = printable::name(name);
             format!("Nothing was asked lately in {name}. `hone why` shows all files.")
         }
         None => "Nothing was asked since the daemon started.".to_owned(),
@@ -104,9 +106,9 @@ fn shown(request: &RecentRequest) -> String {
     let mut text = format!(
         "{} {}:{}{asked}  {}",
         at.unwrap_or_default(),
-        file.unwrap_or(&request.path),
+        printable::name(file.unwrap_or(&request.path)),
         request.line,
-        request.reason.sentence(),
+        printable::name(&request.reason.sentence()),
     );
     if let Some(remedy) = request.reason.remedy() {
         text.push_str(&format!("\n         To change it: {remedy}"));
@@ -156,6 +158,9 @@ mod tests {
         assert!(text.contains("a.py:7") && text.contains("switched off"), "{text}");
         assert!(text.contains("hone config set completion.languages.python true"), "{text}");
         assert!(!text.contains("/p/"), "{text}");
+        let forged = "/p/a.py:1  An offer was shown.\n12:00:00 b.py";
+        let text = shown(&request(forged, 7, Reason::Shown));
+        assert!(!text.contains('\n') && text.contains(r"shown.\u000a12:00:00 b.py:7"), "{text}");
         let by_key = request("/p/a.py", 7, Reason::NothingAlike);
         let by_key = RecentRequest { asked_for: AskedFor::NextEdit, invoked: true, ..by_key };
         assert!(shown(&by_key).contains("a.py:7 (next edit, invoked)  You have not"));

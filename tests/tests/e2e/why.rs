@@ -31,6 +31,21 @@ fn a_user_who_sees_nothing_can_ask_why() {
     assert!(!told.to_string().contains("Monday"), "no text of the document");
 }
 
+/// A stranger's folder names its files. A name could clear the screen, or forge another line.
+#[test]
+fn a_name_changes_nothing_on_the_terminal() {
+    let home = Home::with(Model::Smol, QUICK);
+    let editor = home.editor();
+    for name in ["a%1B%5B2J.rs", "b.rs:1%0A12:00:00 c.rs", "d%E2%80%AEsr.txt"] {
+        Buffer::open(&editor, name, WEEK).complete();
+    }
+    let said = home.output(&["why"]);
+    assert_eq!(said.lines().filter(|line| !line.starts_with("   ")).count(), 3, "{said:?}");
+    assert!(said.chars().all(|shown| shown == '\n' || !shown.is_control()), "{said:?}");
+    assert!(said.contains(r"a\u001b[2J.rs:1") && said.contains(r"\u000a12:00:00 c.rs:1"), "{said}");
+    assert!(said.contains(r"d\u202esr.txt:1"), "{said}");
+}
+
 #[test]
 fn an_answer_to_an_editor_carries_its_reason() {
     let home = Home::with(Model::Smol, &format!("{QUICK}completion.enabled = false\n"));

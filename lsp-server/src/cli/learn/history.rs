@@ -7,6 +7,7 @@ use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{HISTORY_JOB, Origin, Registry};
 use crate::app::startup::{configured_manifest, engine_config, learner_program, sibling};
 use crate::cli::adapter;
+use crate::cli::printable;
 use crate::config::Config;
 use crate::config::patterns::Patterns;
 use crate::learning::LearnerProgram;
@@ -96,7 +97,7 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
                     "adopted: v{version} serves from now on. It learned {} changes of {}. {}. \
                      `hone adapter use {compared_with}` takes it back",
                     learned.texts,
-                    learned.root.display(),
+                    printable::name(&learned.root.to_string_lossy()),
                     verdict.told
                 );
             }

@@ -1,0 +1,72 @@
+//! Text that a terminal may get. A folder that a stranger made names files and holds code, and some
+//! characters in these move the cursor, change what was printed before, or run what a terminal can.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Characters that change the order in which others are shown, or break a line.
+const REORDERING: &[char] = &[
+    '\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}',
+    '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// Returns a text of any number of lines without characters that a terminal obeys. Each is written
+/// by its number, in the form that it may have in JSON.
+pub fn text(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// Returns a name, which is a part of one line.
+pub fn name(name: &str) -> Cow<'_, str> {
+    escaped(name, |_| false)
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_printed = |character: char| {
+        stays(character) || !character.is_control() && !REORDERING.contains(&character)
+    };
+    if text.chars().all(is_printed) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_printed(character) {
+            escaped.push(character);
+        } else {
+            // A String takes all that is written.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_obeys_is_written_by_its_number() {
+        for (given, expected) in [
+            ("größe, 😀\n\tx", "größe, 😀\n\tx"),
+            ("\u{1b}]0;title\u{7}", r"\u001b]0;title\u0007"),
+            ("\u{1b}[2J\r", r"\u001b[2J\u000d"),
+            ("\u{7f}\u{9b}2J", r"\u007f\u009b2J"),
+            ("a\u{202e}sr.exe", r"a\u202esr.exe"),
+            ("\u{2066}\u{2069}\u{200f}\u{2028}", r"\u2066\u2069\u200f\u2028"),
+            ("\0", r"\u0000"),
+        ] {
+            assert_eq!(text(given), expected, "{given:?}");
+        }
+        assert_eq!(name("a\nb\t.py"), r"a\u000ab\u0009.py");
+        assert!(matches!(text("plain"), Cow::Borrowed(_)));
+    }
+
+    /// Commands print JSON by the same way.
+    #[test]
+    fn json_stays_json() {
+        let value = serde_json::json!({"path": "/p/\u{202e}\u{9b}\u{7f}\u{1b}.py"});
+        let printed = value.to_string();
+        let read: serde_json::Value = serde_json::from_str(&text(&printed)).unwrap();
+        assert_eq!(read, value);
+    }
+}
