@@ -184,7 +184,12 @@ impl Home {
 
     /// `hone` in this home.
     pub fn hone(&self) -> Command {
-        let mut command = Command::new(hone());
+        self.hone_at(&hone())
+    }
+
+    /// A copy of `hone` in this home.
+    pub fn hone_at(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.env("HONE_HOME", self.path()).stdin(Stdio::null());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command

@@ -11,7 +11,8 @@ use crate::daemon::handshake::{
 use crate::daemon::log_file;
 use crate::paths::{Paths, cannot_open};
 use crate::platform::connection::{self, ReadHalf, WriteHalf};
-use crate::platform::{files, process::detach};
+use crate::platform::files;
+use crate::platform::process::{detach, own_program};
 use anyhow::{Context, Result, bail};
 use feedback::log::LogError;
 use serde::de::DeserializeOwned;
@@ -228,7 +229,7 @@ fn start_daemon(home: &Paths, options: &ServeOptions) -> Result<Child> {
         .append(true)
         .open(&path)
         .map_err(|error| cannot_open(&path, &error))?;
-    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    let this = own_program().context("cannot tell where this program is")?;
     let mut command = process::Command::new(this);
     command
         .arg("serve")

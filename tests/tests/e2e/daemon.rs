@@ -2,7 +2,7 @@
 //! the user noticing, and no other user can reach it.
 
 use feedback::event::{Evidence, Outcome};
-use rehearsal::client::{TriggerKind, items};
+use rehearsal::client::{Client, TriggerKind, items};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
@@ -160,6 +160,35 @@ fn an_editor_does_not_notice_that_the_daemon_died() {
     assert_eq!(asked.path, "/project/week.rs");
     assert_eq!(editor.status().unwrap()["daemon"]["sessions"], 1);
     editor.shutdown().unwrap();
+}
+
+/// A package manager puts the new program over the running one. The forwarder then looked for
+/// a program named `hone (deleted)`, and a daemon that died was followed by none.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_forwarder_whose_program_was_replaced_starts_the_new_one() {
+    let mut home = home();
+    home.set_env("HONE_LEARNER", tests::learner());
+    let folder = tempfile::tempdir().unwrap();
+    let (program, newer) = (folder.path().join("hone"), folder.path().join("newer"));
+    std::fs::copy(tests::hone(), &program).unwrap();
+    std::fs::copy(tests::hone(), &newer).unwrap();
+    let client = Client::spawn(home.hone_at(&program).args(["lsp", "--manual-clock"])).unwrap();
+    client.initialize(&[]).unwrap();
+    let week = Buffer::open(&client, "week.rs", WEEK);
+    let first = week.offer();
+    std::fs::rename(&newer, &program).unwrap();
+    let pid = home.daemon_pid().unwrap();
+    kill("-9", pid);
+    eventually("the daemon is dead", || !is_alive(pid));
+    assert_ne!(week.offer().id, first.id);
+    let now = home.daemon_pid().expect("another daemon");
+    assert_eq!(std::fs::read_link(format!("/proc/{now}/exe")).unwrap(), program);
+
+    std::fs::remove_file(&program).unwrap();
+    kill("-9", now);
+    eventually("the daemon is dead", || !is_alive(now));
+    assert!(week.complete().is_some(), "the removed program serves on");
 }
 
 /// A request that the dead daemon had not answered is answered by the next one.

@@ -2,8 +2,11 @@
 #![allow(clippy::disallowed_types, reason = "it prepares commands that others make")]
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use tokio::process::Child;
 use tokio::signal::unix::{SignalKind, signal as listen};
@@ -32,6 +35,27 @@ impl Termination {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+/// What Linux puts behind the path of a running program whose file was removed or replaced.
+const REMOVED: &[u8] = b" (deleted)";
+
+/// Where Linux keeps the running program, whatever became of its file.
+const RUNNING: &str = "/proc/self/exe";
+
+/// Returns the path that starts this program again. If its file was replaced since, that is the new
+/// program at the same path.
+pub fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe().map(startable)
+}
+
+fn startable(program: PathBuf) -> PathBuf {
+    if program.exists() {
+        return program;
+    }
+    let Some(before) = program.as_os_str().as_bytes().strip_suffix(REMOVED) else { return program };
+    let successor = Path::new(OsStr::from_bytes(before));
+    if successor.exists() { successor.to_owned() } else { RUNNING.into() }
 }
 
 /// Returns the signal that has ended a process, if one has.
@@ -85,4 +109,21 @@ pub fn replace_by(mut command: Command) -> io::Error {
 pub fn lower_thread_priority() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, NICENESS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_file_is_gone_is_started_from_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("hone");
+        let removed = folder.path().join("hone (deleted)");
+        assert_eq!(startable(removed.clone()), Path::new(RUNNING), "nothing is at its path");
+        std::fs::write(&program, "a newer program").unwrap();
+        assert_eq!(startable(removed.clone()), program);
+        std::fs::write(&removed, "a program of this name").unwrap();
+        assert_eq!(startable(removed.clone()), removed);
+    }
 }

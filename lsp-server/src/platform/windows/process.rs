@@ -7,6 +7,7 @@ use std::io;
 use std::mem::zeroed;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::os::windows::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::ptr::null;
 use tokio::process::Child;
@@ -44,6 +45,11 @@ impl Termination {
             _ = self.shutdown.recv() => {}
         }
     }
+}
+
+/// Returns the path that starts this program again. The file of a running program stays where it is.
+pub fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
 }
 
 /// Returns the signal that has ended a process. This system has none.
