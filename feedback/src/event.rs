@@ -301,7 +301,7 @@ pub enum Outcome {
 }
 
 /// The evidence of an outcome, weakest first: a later event with stronger
-/// evidence overrides an earlier one.
+/// evidence overrides an earlier one ([`Outcome::outweighs`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
@@ -309,6 +309,21 @@ pub enum Evidence {
     Document,
     ClientNotice,
     Command,
+}
+
+impl Outcome {
+    /// Returns true if this outcome takes the place of the one that is known. Stronger evidence
+    /// does, and of two parts that were accepted, the longer one contains the other.
+    pub fn outweighs(self, evidence: Evidence, known: Option<(Outcome, Evidence)>) -> bool {
+        use Outcome::PartlyAccepted;
+        let Some((outcome, by)) = known else { return true };
+        match (self, outcome) {
+            (PartlyAccepted { utf16 }, PartlyAccepted { utf16: known }) if evidence == by => {
+                utf16 > known
+            }
+            _ => evidence > by,
+        }
+    }
 }
 
 #[cfg(test)]

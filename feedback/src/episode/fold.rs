@@ -145,16 +145,15 @@ impl Fold {
         self.counts
     }
 
-    /// The outcome of an offer by the events so far, if the offer is known and has one.
-    pub fn outcome(&self, id: &OfferId) -> Option<Outcome> {
-        Some(self.known.get(id)?.outcome?.0)
+    /// Returns the outcome of an offer by the events so far, and its evidence, if it has one.
+    /// `None` if the offer is not known.
+    pub fn outcome(&self, id: &OfferId) -> Option<Option<(Outcome, Evidence)>> {
+        Some(self.known.get(id)?.outcome)
     }
 
-    /// Returns whether evidence of this weight would change the outcome of an offer. `None` if the
-    /// offer is not known.
-    pub fn awaits(&self, id: &OfferId, evidence: Evidence) -> Option<bool> {
-        let known = self.known.get(id)?;
-        Some(known.outcome.is_none_or(|(_, by)| by < evidence))
+    /// Returns true if the client has reported an offer without a label as shown.
+    pub fn is_shown(&self, id: &OfferId) -> bool {
+        self.unlabelled.get(id).is_some_and(|episode| episode.shown)
     }
 
     /// The episodes of offers that are in memory, labelled ones first.
@@ -228,7 +227,7 @@ impl Fold {
         evidence: Evidence,
     ) -> Option<Label> {
         let known = self.known.get_mut(id)?;
-        if known.outcome.is_some_and(|(_, known_by)| known_by >= evidence) {
+        if !outcome.outweighs(evidence, known.outcome) {
             return None;
         }
         let earlier = known.outcome.map(|(earlier, _)| (earlier, known.hurried));

@@ -105,7 +105,7 @@ impl Written {
                 }
             }
             EventKind::Outcome { id, outcome, evidence } => self.change(id, |offer| {
-                if offer.outcome.is_none_or(|(_, known_by)| known_by < *evidence) {
+                if outcome.outweighs(*evidence, offer.outcome) {
                     offer.outcome = Some((*outcome, *evidence));
                 }
             }),

@@ -78,7 +78,14 @@ impl Session {
         if let [id] = ids {
             return self.rejected(id, Outcome::RejectedEsc);
         }
-        self.turn(|state, turn| state.follow(turn, ClientReport::Dismissed(ids)));
+        let is_known = self.turn(|state, turn| {
+            let is_known = ids.iter().any(|id| state.made(id));
+            state.follow(turn, ClientReport::Dismissed(ids));
+            is_known
+        });
+        if !is_known {
+            self.services.recorder.record_dismissal(ids);
+        }
     }
 
     pub fn rejected(&self, id: &str, reason: Outcome) {

@@ -4,7 +4,7 @@
 use super::Recorder;
 use crate::privacy;
 use anyhow::{Result, bail};
-use feedback::event::{EventKind, Evidence, Outcome};
+use feedback::event::{EventKind, Evidence, OfferId, Outcome};
 
 impl Recorder {
     /// Makes sure that the acceptance of an offer is recorded. The session that made the offer has
@@ -18,16 +18,13 @@ impl Recorder {
         if privacy::is_unstored(&id) {
             return Ok(());
         }
-        let (known, is_awaited, had_outage) = {
+        let (known, had_outage) = {
             let state = self.state.lock();
-            let had_outage = state.outage.turns > 0;
-            (state.fold.outcome(&id), state.fold.awaits(&id, evidence), had_outage)
+            (state.fold.outcome(&id), state.outage.turns > 0)
         };
-        match is_awaited {
-            Some(true) if known != Some(outcome) => {
-                self.record(vec![EventKind::Outcome { id, outcome, evidence }]);
-            }
-            Some(_) => {}
+        match known {
+            Some(Some((Outcome::Accepted, _))) => {}
+            Some(_) => self.record(vec![EventKind::Outcome { id, outcome, evidence }]),
             None if had_outage => bail!("the event log could not be written when it was offered"),
             None if id.starts_with(&format!("{:08x}-", self.run_id)) => {
                 bail!("nothing is recorded of this offer")
@@ -37,17 +34,37 @@ impl Recorder {
         Ok(())
     }
 
-    /// Records what a client says of an offer that has no outcome and that no session follows any
-    /// more. What was decided stays, because only an accept command outweighs it.
+    /// Records what a client says of an offer that no session follows any more. A verdict that
+    /// somebody gave stays, because only an accept command outweighs it. The end of a connection is
+    /// none.
     pub fn record_late(&self, said: EventKind) {
-        let id = said.offer_id().to_owned();
-        let is_open = {
-            let state = self.state.lock();
-            state.fold.awaits(&id, Evidence::ClientNotice) == Some(true)
-                && state.fold.outcome(&id).is_none()
+        let known = self.state.lock().fold.outcome(&said.offer_id().to_owned());
+        let counts = match (&said, known) {
+            (_, None) => false,
+            (_, Some(None)) => true,
+            (&EventKind::Outcome { outcome, evidence, .. }, Some(Some(known))) => {
+                use Outcome::{PartlyAccepted, Superseded, Unseen};
+                !matches!(outcome, Superseded | Unseen)
+                    && matches!(known.0, PartlyAccepted { .. } | Superseded | Unseen)
+                    && outcome.outweighs(evidence, Some(known))
+            }
+            _ => false,
         };
-        if is_open {
+        if counts {
             self.record(vec![said]);
+        }
+    }
+
+    /// Records that the user dismissed whichever of these offers was on screen, once no session
+    /// follows them any more: the last one that was reported, or else the first.
+    pub fn record_dismissal(&self, ids: &[OfferId]) {
+        let on_screen = {
+            let fold = &self.state.lock().fold;
+            ids.iter().rev().find(|id| fold.is_shown(id)).or(ids.first()).cloned()
+        };
+        if let Some(id) = on_screen {
+            let (outcome, evidence) = (Outcome::RejectedEsc, Evidence::ClientNotice);
+            self.record_late(EventKind::Outcome { id, outcome, evidence });
         }
     }
 }
