@@ -6,6 +6,7 @@
 
 pub mod adapter;
 pub mod architecture;
+pub mod checked_file;
 pub mod disk_cache;
 pub mod experts;
 pub mod file;

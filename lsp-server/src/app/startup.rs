@@ -20,6 +20,7 @@ use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock, MovableClock, SystemClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
+use models::checked_file::CheckedFile;
 use models::fim::FimTemplate;
 use models::manifest::{Catalogue, Manifest};
 use models::store::Store;
@@ -110,17 +111,20 @@ fn find_model(
     home: &Paths,
     config: &Config,
     options: &ServeOptions,
-) -> Result<(ServedModel, &'static FimTemplate)> {
+) -> Result<(ServedModel, &'static FimTemplate, CheckedFile)> {
     if let Some(path) = &options.model {
         let path = std::path::absolute(path)?;
+        let file = CheckedFile::before_checksum(&path);
         let local = models::inspect::inspect(&path, options.template.as_deref())?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let served = ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
-        return Ok((served, local.template));
+        return Ok((served, local.template, file));
     }
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(home, &catalogue, config)?;
-    let path = Store::new(home.models()).verified(manifest)?;
+    let store = Store::new(home.models());
+    let file = CheckedFile::before_checksum(&store.path(manifest));
+    let path = store.verified(manifest)?;
     if let Some(notice) = &manifest.notice {
         tracing::info!("{}: {notice}", manifest.name);
     }
@@ -130,7 +134,7 @@ fn find_model(
         path,
         sha256: manifest.sha256.clone(),
     };
-    Ok((served, manifest.template))
+    Ok((served, manifest.template, file))
 }
 
 /// Starts the app and its learner. The second value asks the learner for an update.
@@ -148,14 +152,15 @@ pub struct Prepared {
     log: Arc<dyn EventLog>,
     model: ServedModel,
     template: &'static FimTemplate,
+    file: CheckedFile,
 }
 
 impl Prepared {
     pub fn new(home: Paths, options: &ServeOptions) -> Result<Prepared> {
         let config = Config::load(&home.config_file())?;
         let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
-        let (model, template) = find_model(&home, &config, options)?;
-        Ok(Prepared { home, options: options.clone(), config, log, model, template })
+        let (model, template, file) = find_model(&home, &config, options)?;
+        Ok(Prepared { home, options: options.clone(), config, log, model, template, file })
     }
 
     pub fn model_name(&self) -> &str {
@@ -169,7 +174,7 @@ impl Prepared {
 
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
-        let Prepared { home, options, config, log, model, template } = self;
+        let Prepared { home, options, config, log, model, template, mut file } = self;
         let mut llama = engine_config(&config, &model.path, template);
         // Only rehearsals have such a folder, and nobody types there.
         llama.scores_in_background = options.prompt_cache.is_none();
@@ -181,7 +186,11 @@ impl Prepared {
         let preemption = Arc::new(LearnerPreemption::default());
         let preempts = preemption.clone();
         let on_busy = move |busy| preempts.set_busy(busy);
-        let load = move || LlamaEngine::load(&llama);
+        let checksum = model.sha256.clone();
+        let mut load = move || {
+            check_same(&mut file, &llama.path, &checksum)?;
+            LlamaEngine::load(&llama)
+        };
         let engine = tokio::task::block_in_place(|| match options.prompt_cache.clone() {
             None => {
                 let (residence, folder) = (idle.residence.clone(), home.adapters());
@@ -217,6 +226,20 @@ impl Prepared {
         app.contributions.get_or_init(|| contribute);
         app.services.parts.spawn(Part::Learning, supervisor.run(asked));
         Ok((app, learn_now))
+    }
+}
+
+/// Checks that a model that is loaded, perhaps not for the first time, is the one under whose
+/// checksum offers are recorded and learned from.
+fn check_same(file: &mut CheckedFile, path: &Path, checksum: &str) -> Result<(), EngineError> {
+    let at = path.display();
+    match file.still_has(checksum) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(EngineError::Failed(format!(
+            "{at}: it is another file than when Hone started; put that one back, or run `hone \
+             stop` and restart the editor to use this one"
+        ))),
+        Err(error) => Err(EngineError::Failed(format!("{at}: {error}"))),
     }
 }
 

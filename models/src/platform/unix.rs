@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Makes a change of the folder's entries durable.
@@ -15,6 +15,11 @@ pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
+}
+
+/// Returns what differs between two files of the same size and date.
+pub fn identity(metadata: &fs::Metadata) -> u64 {
+    metadata.ino()
 }
 
 /// Gives a file another name. What has that name already is replaced.

@@ -3,7 +3,7 @@
 
 use feedback::event::AdapterVersion;
 use models::file::sha256;
-use rehearsal::client::Client;
+use rehearsal::client::{Client, TriggerKind};
 use tests::adapters::write_adapter_of;
 use tests::buffer::{Buffer, WEEK, accept_one};
 use tests::processes::resident_mb;
@@ -99,4 +99,31 @@ fn a_key_that_does_not_wait_for_the_model_is_told_that_it_is_being_loaded() {
     eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
     assert_eq!(reason(), "loading");
     assert!(home.output(&["why"]).contains("The model is being loaded"));
+}
+
+/// The new file was served, and its offers were recorded under the checksum of the old one, on
+/// which adapters are learned.
+#[test]
+fn a_model_that_was_replaced_while_it_was_not_in_memory_is_not_served() {
+    let home = Home::with(Model::Smol, &format!("{QUICK}model.idle_unload_s = 1\n"));
+    let editor = home.editor();
+    let week = Buffer::open(&editor, "week.rs", WEEK);
+    let first = week.offer();
+    let model = home.path().join("models").join(Model::Smol.file().file_name().unwrap());
+    let put = |bytes: &[u8]| {
+        let newer = home.path().join("newer");
+        std::fs::write(&newer, bytes).unwrap();
+        std::fs::rename(&newer, &model).unwrap();
+    };
+    let own = std::fs::read(&model).unwrap();
+    let mut other = own.clone();
+    *other.last_mut().unwrap() ^= 1;
+    eventually("the memory is given back", || home.status()["model"]["memory"] == "given_back");
+    put(&other);
+    let at = week.position();
+    let refused = editor.inline_completion(week.uri(), at, TriggerKind::Automatic).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("it is another file") && refused.contains("`hone stop`"), "{refused}");
+    put(&own);
+    assert_ne!(week.offer().id, first.id);
 }
