@@ -2,7 +2,7 @@
 //! not notice when a daemon dies.
 //!
 //! It holds only what the protocol makes state of: the handshake, the text of every open document,
-//! the notebooks, and the requests without an answer. What a dead daemon knew of an offer on screen
+//! the notebooks, what it reports as shown, and the requests without an answer. What a dead daemon knew of an offer on screen
 //! is lost; the offer itself is in its log.
 //!
 //! Its documents are those of the daemon that has read the same messages. So every rule about a
@@ -11,12 +11,14 @@
 //! cells change ([`completion::cells`]).
 
 mod notebooks;
+mod reports;
 
 use crate::protocol::lost::{self, LOST, LostParams, PAST_THE_END};
 use crate::protocol::outline::Outline;
 use crate::protocol::{guard, lenient};
 use completion::document::{Document, Encoding, Position};
 use notebooks::Notebooks;
+use reports::Reports;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -52,6 +54,7 @@ pub struct EditorState {
     notebooks: Notebooks,
     /// The messages about documents of which a message could not be read.
     lost: BTreeMap<String, Value>,
+    reports: Reports,
     /// Requests without an answer, in their order.
     pending: Vec<Pending>,
     /// The editor has sent `exit`.
@@ -95,6 +98,7 @@ impl EditorState {
         if is_completion(&method) || method.ends_with("Document/didChange") {
             self.supersede();
         }
+        self.reports.note(&method, &message["params"]);
         if message.get("id").is_some() {
             if !method.is_empty() && self.pending.len() < PENDING_LIMIT {
                 self.pending.push(Pending { message, superseded: false });
@@ -214,6 +218,7 @@ impl EditorState {
             if self.confirmed {
                 replay.to_daemon.push(bytes(&notification("initialized", json!({}))));
             }
+            replay.to_daemon.extend(self.reports.message().iter().map(bytes));
             replay.to_daemon.extend(self.opened().iter().map(bytes));
         }
         self.pending.retain(|pending| {
@@ -381,6 +386,7 @@ mod two_readers;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::messages::REPORTS;
 
     const URI: &str = "file:///a.rs";
 
@@ -601,6 +607,33 @@ mod tests {
         assert_eq!((&sent[1]["id"], &sent[1]["result"]["completions"]), (&json!(4), &json!([])));
         assert!(!state.take_served());
         assert_eq!(state.replay().to_editor.len(), 0, "it is answered once");
+    }
+
+    #[test]
+    fn a_new_daemon_knows_that_the_editor_reports_what_it_shows() {
+        let item = json!({"item": {"command": {"arguments": ["o-1"]}}});
+        let turned_to = json!({"item": item["item"], "turnedTo": true});
+        let none = json!({"item": {"command": {"arguments": []}}});
+        let (completion, edit) =
+            ("textDocument/didShowCompletion", "textDocument/didShowInlineEdit");
+        for (method, params, reports) in [
+            (completion, &item, json!({"completions": true, "edits": false})),
+            (edit, &item, json!({"completions": false, "edits": true})),
+            (completion, &turned_to, Value::Null),
+            (completion, &none, Value::Null),
+            (edit, &json!({}), Value::Null),
+        ] {
+            let mut state = state("utf-16");
+            notify(&mut state, notification(method, params.clone()));
+            let replayed = messages(&state.replay().to_daemon);
+            let said = replayed.iter().find(|message| message["method"] == REPORTS);
+            assert_eq!(said.map_or(Value::Null, |said| said["params"].clone()), reports);
+        }
+        let mut state = state("utf-16");
+        let mut shown = notification("notifyShown", json!({"uuid": "o-1"}));
+        shown["id"] = 2.into();
+        notify(&mut state, shown);
+        assert_eq!(methods(&state.replay()), ["initialized", REPORTS, "notifyShown"]);
     }
 
     #[test]

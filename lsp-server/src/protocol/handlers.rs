@@ -14,7 +14,8 @@ use super::lenient::Lenient;
 use super::lost::{LOST, LostParams};
 use super::messages::{
     self, ACCEPT_COMMAND, AdvanceClockParams, DidChangeStatus, FocusParams, ForgetParams,
-    InlineAnswer, InlineParams, ItemParams, LearnAnswer, ReasonNote, RejectParams,
+    InlineAnswer, InlineParams, ItemParams, LearnAnswer, REPORTS, ReasonNote, RejectParams,
+    ReportsParams,
 };
 use super::next_edit::{InlineEditParams, InlineEdits};
 use crate::addresses;
@@ -96,6 +97,7 @@ pub async fn serve(
         .custom_method("notifyAccepted", Backend::notify_accepted)
         .custom_method("notifyRejected", Backend::notify_rejected)
         .custom_method("hone/didReject", Backend::did_reject)
+        .custom_method(REPORTS, Backend::reports)
         .custom_method(LOST, Backend::lost)
         .custom_method("hone/forget", Backend::forget)
         .custom_method("hone/status", Backend::status)
@@ -392,6 +394,15 @@ impl Backend {
     async fn did_partly_accept(&self, params: ItemParams) {
         if let Some(id) = params.id() {
             self.maker(id).partly_accepted(id, params.accepted_length);
+        }
+    }
+
+    async fn reports(&self, params: ReportsParams) {
+        if params.completions {
+            self.session.client_reports();
+        }
+        if params.edits {
+            self.session.client_reports_edits();
         }
     }
 

@@ -45,6 +45,18 @@ impl ItemParams {
     }
 }
 
+/// The notification by which the forwarder tells a new daemon what its editor reports as shown.
+pub const REPORTS: &str = "hone/reports";
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ReportsParams {
+    #[serde(default)]
+    pub completions: bool,
+    /// Next edits.
+    #[serde(default)]
+    pub edits: bool,
+}
+
 /// `textDocument/inlineCompletion`, with what clients of Copilot add to it.
 #[derive(Debug, Deserialize)]
 pub struct InlineParams {

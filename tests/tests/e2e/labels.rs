@@ -5,7 +5,8 @@ use feedback::event::{EventKind, Evidence, Outcome};
 use rehearsal::client::{Client, Item};
 use serde_json::json;
 use tests::buffer::{Buffer, WEEK};
-use tests::{Home, Model, QUICK};
+use tests::processes::{is_alive, signal};
+use tests::{Home, Model, QUICK, eventually};
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -230,7 +231,7 @@ fn closing_the_file_or_the_editor_is_no_label() {
     assert_eq!(home.outcomes(&closed.id), [(Outcome::Superseded, Evidence::Document)]);
     let left = Buffer::open(&editor, "week.rs", WEEK).offer();
     editor.shutdown().unwrap();
-    tests::eventually("the session ends", || home.status()["daemon"]["sessions"] == 0);
+    eventually("the session ends", || home.status()["daemon"]["sessions"] == 0);
     assert_eq!(home.outcomes(&left.id), [(Outcome::Superseded, Evidence::Document)]);
     assert_eq!(counts(&home), [("superseded".to_owned(), 2)]);
 }
@@ -266,4 +267,25 @@ fn messages_about_unknown_offers_change_nothing() {
     assert_eq!(nothing.unwrap_err().code(), Some(-32602));
     editor.did_reject(&item.id, "esc").unwrap();
     check(&home, &editor, &item, (Outcome::RejectedEsc, Evidence::ClientNotice), "rejected_esc");
+}
+
+/// An editor that reports what it shows was taken for one that does not once its daemon had died.
+/// An offer that it had never displayed then counted as rejected.
+#[test]
+fn what_was_never_displayed_stays_unseen_after_the_daemon_is_replaced() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let shown = week.offer();
+    week.accept(&shown);
+    let pid = home.daemon_pid().unwrap();
+    assert!(signal("-9", pid));
+    eventually("the daemon is dead", || !is_alive(pid));
+    week.insert("\n// one, two, three, ");
+    let never_displayed = week.complete().expect("an offer");
+    editor.advance_clock(1_000).unwrap();
+    week.insert("something else");
+    editor.status().unwrap();
+    let outcomes = home.outcomes(&never_displayed.id);
+    assert_eq!(outcomes, [(Outcome::Unseen, Evidence::Document)]);
 }

@@ -152,6 +152,11 @@ impl Session {
         })
     }
 
+    /// Notes that the client of this session reports which next edits it shows.
+    pub fn client_reports_edits(&self) {
+        self.turn(|state, _| state.next_edits.client_reports = true);
+    }
+
     /// The client has an edit on screen.
     pub fn next_edit_shown(&self, id: &str) {
         self.turn(|state, _| {
