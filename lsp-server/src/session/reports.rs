@@ -137,7 +137,8 @@ impl State {
         evidence: Evidence,
     ) -> bool {
         let is_known = self.next_edits.knows(id);
-        turn.events.extend(self.next_edits.decided(id, outcome, evidence, turn.now_ms));
+        let State { next_edits, documents, .. } = self;
+        turn.events.extend(next_edits.decided(id, outcome, evidence, documents, turn.now_ms));
         is_known
     }
 }

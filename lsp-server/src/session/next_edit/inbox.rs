@@ -1,12 +1,12 @@
 //! What a session knows of next edits under its own lock: what the finder has yet to hear, and the
 //! edit that the editor has. A keystroke only adds to the queue.
 
-use super::live::{Live, Message};
+use super::live::{Ended, Live, Message};
 use completion::document::{Document, Edit};
 use feedback::event::{EventKind, Evidence, NextEditOutcome, OfferId};
 use next_edit::NextEdit;
 use ropey::Rope;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Changes that wait for the finder. A client that never asks for next edits fills it, and then all
 /// of them are dropped.
@@ -39,7 +39,7 @@ pub struct Inbox {
     /// The changes of the message that is being applied.
     message: Vec<Edit>,
     pub live: Option<Live>,
-    ended: VecDeque<OfferId>,
+    ended: VecDeque<Ended>,
     last_taken: Option<Taken>,
     /// True once the client has reported an edit as shown.
     pub client_reports: bool,
@@ -82,6 +82,7 @@ impl Inbox {
         self.visit(uri);
         let message = Message { uri, was: &was, is: &is.text, edits: &edits };
         let mut events = self.undone(&message);
+        self.ended.iter_mut().for_each(|ended| ended.follow(&message));
         let outcome = self.live.as_mut().and_then(|live| live.changed(&message, now_ms));
         if let Some(outcome) = outcome {
             events.extend(self.end(outcome, Evidence::Document));
@@ -100,6 +101,8 @@ impl Inbox {
         self.recent.retain(|other| other != uri);
         self.tell(News::Settle);
         self.last_taken.take_if(|taken| *taken.edit.file == *uri);
+        let there = self.ended.iter_mut().filter(|ended| *ended.edit.file == *uri);
+        there.for_each(|ended| ended.place = None);
         let is_there = self.live.as_ref().is_some_and(|live| *live.edit.file == *uri);
         if is_there { self.end(NextEditOutcome::Superseded, Evidence::Document) } else { vec![] }
     }
@@ -120,7 +123,7 @@ impl Inbox {
     /// Whether this is an edit of this session. Its outcome may be known already.
     pub fn knows(&self, id: &str) -> bool {
         self.live.as_ref().is_some_and(|live| live.id == id)
-            || self.ended.iter().any(|ended| ended == id)
+            || self.ended.iter().any(|ended| ended.id == id)
     }
 
     /// The client tells what became of the edit with this id.
@@ -129,14 +132,38 @@ impl Inbox {
         id: &str,
         outcome: NextEditOutcome,
         evidence: Evidence,
+        documents: &HashMap<String, Document>,
         now_ms: u64,
     ) -> Vec<EventKind> {
-        let Some(live) = self.live.as_ref().filter(|live| live.id == id) else { return vec![] };
+        let Some(live) = self.live.as_ref().filter(|live| live.id == id) else {
+            let is_made = outcome == NextEditOutcome::Accepted;
+            return if is_made { self.made(id, evidence, documents) } else { vec![] };
+        };
         let outcome = match outcome {
             NextEditOutcome::Superseded => live.left(outcome, now_ms),
             outcome => outcome,
         };
         self.end(outcome, evidence)
+    }
+
+    /// The client has made an edit that counts as ended here, such as one that it kept on screen
+    /// while nothing else was offered.
+    fn made(
+        &mut self,
+        id: &str,
+        evidence: Evidence,
+        documents: &HashMap<String, Document>,
+    ) -> Vec<EventKind> {
+        let Some(ended) = self.ended.iter_mut().find(|ended| ended.id == id) else { return vec![] };
+        let document = documents.get(&*ended.edit.file);
+        if !document.is_some_and(|document| ended.was_made(&document.text)) {
+            return vec![];
+        }
+        let outcome = NextEditOutcome::Accepted;
+        ended.outcome = outcome;
+        let edit = ended.edit.clone();
+        self.tell(News::Right(edit));
+        vec![EventKind::NextEditOutcome { id: id.to_owned(), outcome, evidence }]
     }
 
     /// Ends the live edit, because another one is offered.
@@ -165,8 +192,9 @@ impl Inbox {
     }
 
     fn end(&mut self, outcome: NextEditOutcome, evidence: Evidence) -> Vec<EventKind> {
-        let Some(Live { id, edit, .. }) = self.live.take() else { return vec![] };
-        self.ended.push_back(id.clone());
+        let Some(live) = self.live.take() else { return vec![] };
+        let (id, edit) = (live.id.clone(), live.edit.clone());
+        self.ended.push_back(live.ended(outcome));
         if self.ended.len() > ENDED_MAX {
             self.ended.pop_front();
         }

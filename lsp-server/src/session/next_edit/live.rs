@@ -35,8 +35,38 @@ pub struct Live {
     client_reports: bool,
     /// The user has begun to write at the place.
     is_touched: bool,
+    /// A change has rewritten the place together with what is around it.
+    is_rewritten: bool,
     /// Where else the user made changes since: the document and the line.
     elsewhere: Vec<(String, usize)>,
+}
+
+/// Where a change is, seen from a place.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Side {
+    Here,
+    Elsewhere,
+    /// It changes the place together with what is around it.
+    Across,
+}
+
+impl Side {
+    /// Moves a place along with a change.
+    pub fn follow(place: &mut Range<usize>, edit: &Edit) -> Side {
+        let end = edit.start + edit.removed;
+        let inserted = edit.inserted.chars().count();
+        if edit.start >= place.start && end <= place.end {
+            place.end = place.end + inserted - edit.removed;
+            Side::Here
+        } else if end <= place.start {
+            *place = place.start + inserted - edit.removed..place.end + inserted - edit.removed;
+            Side::Elsewhere
+        } else if edit.start >= place.end {
+            Side::Elsewhere
+        } else {
+            Side::Across
+        }
+    }
 }
 
 impl Live {
@@ -58,6 +88,7 @@ impl Live {
             shown: false,
             client_reports,
             is_touched: false,
+            is_rewritten: false,
             elsewhere,
         }
     }
@@ -69,6 +100,12 @@ impl Live {
     /// Whether the user is writing at the place, so that the outcome is about to show.
     pub fn is_touched(&self) -> bool {
         self.is_touched
+    }
+
+    /// Ends the edit. What is left of it is understood when the client makes it later.
+    pub fn ended(self, outcome: NextEditOutcome) -> Ended {
+        let place = (!self.is_rewritten).then_some(self.place);
+        Ended { id: self.id, edit: self.edit, outcome, place }
     }
 
     /// Whether this is the same edit at the same place.
@@ -95,20 +132,14 @@ impl Live {
         }
         let (mut is_here, mut is_elsewhere) = (false, false);
         for edit in message.edits {
-            let end = edit.start + edit.removed;
-            let inserted = edit.inserted.chars().count();
-            if edit.start >= self.place.start && end <= self.place.end {
-                is_here = true;
-                self.place.end = self.place.end + inserted - edit.removed;
-            } else if end <= self.place.start {
-                is_elsewhere = true;
-                self.place.start = self.place.start + inserted - edit.removed;
-                self.place.end = self.place.end + inserted - edit.removed;
-            } else if edit.start >= self.place.end {
-                is_elsewhere = true;
-            } else {
+            match Side::follow(&mut self.place, edit) {
+                Side::Here => is_here = true,
+                Side::Elsewhere => is_elsewhere = true,
                 // A formatter or another program may have changed more than this place.
-                return Some(self.left(NextEditOutcome::Superseded, now_ms));
+                Side::Across => {
+                    self.is_rewritten = true;
+                    return Some(self.left(NextEditOutcome::Superseded, now_ms));
+                }
             }
         }
         if is_here {
@@ -155,6 +186,34 @@ impl Live {
             }
         }
         None
+    }
+}
+
+/// An edit whose outcome is known. A client may have it on screen still.
+pub struct Ended {
+    pub id: OfferId,
+    pub edit: NextEdit,
+    pub outcome: NextEditOutcome,
+    /// What it would replace, while that is known.
+    pub place: Option<Range<usize>>,
+}
+
+impl Ended {
+    /// Moves the place along with the changes of a message.
+    pub fn follow(&mut self, message: &Message) {
+        if message.uri == &*self.edit.file {
+            for edit in message.edits {
+                self.place.take_if(|place| Side::follow(place, edit) == Side::Across);
+            }
+        }
+    }
+
+    /// Returns true if the edit ended without the user's doing and stands in this text, so that the
+    /// client that says so has made it.
+    pub fn was_made(&self, text: &Rope) -> bool {
+        use NextEditOutcome::{PassedBy, Superseded, Unseen};
+        matches!(self.outcome, PassedBy | Superseded | Unseen)
+            && self.place.as_ref().is_some_and(|place| is_text(text, place, &self.edit.new))
     }
 }
 

@@ -259,6 +259,43 @@ async fn a_text_that_changes_under_the_offer_is_not_offered_any_more() {
     assert_eq!(user.outcomes(), [NextEditOutcome::Superseded]);
 }
 
+/// An editor keeps an edit that the user asked for on screen while the next automatic request finds
+/// none, and while the user writes elsewhere. That it was made then was answered and not recorded.
+#[tokio::test]
+async fn an_edit_that_the_editor_still_has_counts_when_it_is_made() {
+    for is_passed_by in [false, true] {
+        let mut user = User::of(LINES).await;
+        user.replace(0, "load", "fetch");
+        user.replace(1, "load", "fetch");
+        let mut edit = user.ask_by(1, Trigger::Invoked).await.unwrap();
+        user.session.next_edit_shown(&edit.id);
+        let ended = if is_passed_by {
+            let top = Position { line: 0, column: 0 };
+            user.change((top, top), "// a\n");
+            user.replace(4, "load(4)", "load(5)");
+            user.replace(5, "end", "finish");
+            edit.range =
+                (Position { line: 3, ..edit.range.0 }, Position { line: 3, ..edit.range.1 });
+            edit.version = user.document.version;
+            NextEditOutcome::PassedBy
+        } else {
+            user.session.turn(|state, turn| {
+                let events = state.next_edits.withdraw(turn.now_ms);
+                turn.events.extend(events);
+            });
+            NextEditOutcome::Superseded
+        };
+        assert_eq!(user.outcomes(), [ended]);
+        user.session.accepted(&edit.id).unwrap();
+        assert_eq!(user.outcomes(), [ended], "it does not stand there");
+        user.make(&edit);
+        for _ in 0..2 {
+            user.session.accepted(&edit.id).unwrap();
+            assert_eq!(user.outcomes(), [ended, NextEditOutcome::Accepted]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_rule_ends_when_it_is_turned_down_twice() {
     let mut user = User::of(&"file.load(1);\n".repeat(9)).await;
