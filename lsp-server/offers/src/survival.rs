@@ -5,6 +5,7 @@
 //! it, as a formatter or a cut does, its text is searched for in the whole file.
 
 use crate::kept_share::kept_share;
+use crate::tracker::with_line_feeds;
 use completion::document::{Document, Edit};
 use feedback::event::{KeptCheck, OfferId};
 use ropey::Rope;
@@ -16,6 +17,8 @@ const CHECKS: [(KeptCheck, u64); 3] = [
     (KeptCheck::TwoMinutes, 120_000),
     (KeptCheck::TenMinutes, 600_000),
 ];
+
+const LAST_CHECK_MS: u64 = CHECKS[CHECKS.len() - 1].1;
 
 /// An accepted text that is gone as a whole within this time was undone. In milliseconds.
 const UNDO_MS: u64 = 10_000;
@@ -62,7 +65,9 @@ enum Kind {
         next: usize,
         /// The command came first, and the text is yet to come.
         arriving: bool,
+        /// It was undone at once, and may come back by a redo.
         undone: bool,
+        undone_is_told: bool,
     },
     Instead {
         healing: String,
@@ -93,6 +98,10 @@ impl Watch {
             Kind::Instead { .. } => false,
         };
         match &mut self.kind {
+            Kind::Taken { text, undone, .. } if *undone && puts_back(edit, start, text) => {
+                *undone = false;
+                self.end = after(end);
+            }
             Kind::Taken { .. } if arrives => self.end = after(end.max(to)),
             Kind::Taken { .. } if from > end || (from == end && end > start) => {}
             Kind::Taken { .. } if to <= start => {
@@ -139,8 +148,11 @@ impl Watch {
         let stands = self.text(text);
         let id = self.id.clone();
         match &mut self.kind {
-            Kind::Taken { undone: true, .. } => {
-                (Some(Finding::Kept { id, check: KeptCheck::Undone, share: 0.0 }), true)
+            Kind::Taken { undone: true, undone_is_told, at_ms, .. } => {
+                let undone = Finding::Kept { id, check: KeptCheck::Undone, share: 0.0 };
+                let is_news = !std::mem::replace(undone_is_told, true);
+                let is_old = now_ms.saturating_sub(*at_ms) >= LAST_CHECK_MS;
+                (is_news.then_some(undone), closing || is_old)
             }
             Kind::Taken { text: taken, at_ms, next, .. } => {
                 // A daemon that slept tells of the last check that is due alone.
@@ -182,6 +194,14 @@ impl Watch {
     }
 }
 
+/// Whether an edit does nothing but put a text in at this place. Editors write their own line
+/// breaks.
+fn puts_back(edit: &Edit, start: usize, text: &str) -> bool {
+    edit.start == start
+        && edit.removed == 0
+        && with_line_feeds(&edit.inserted) == with_line_feeds(text)
+}
+
 /// Whether only blanks follow `line`, which begins at `start`, up to the end of the line.
 fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
     let end = (start + line.chars().count()).min(text.len_chars());
@@ -215,7 +235,14 @@ impl SurvivalWatch {
         now_ms: u64,
     ) {
         let arriving = chars_in_document < text.chars().count();
-        let kind = Kind::Taken { text, at_ms: now_ms, next: 0, arriving, undone: false };
+        let kind = Kind::Taken {
+            text,
+            at_ms: now_ms,
+            next: 0,
+            arriving,
+            undone: false,
+            undone_is_told: false,
+        };
         self.watch(Watch { id, uri, start, end: start + chars_in_document, kind });
     }
 
@@ -405,10 +432,36 @@ mod tests {
         desk.edit(13, 11, "", 2_000);
         assert_eq!(desk.look(2_000), kept(KeptCheck::Undone, 0.0));
         assert_eq!(desk.look(30_000), []);
+        assert!(!desk.survival.watches.is_empty(), "it may come back");
+        assert_eq!(desk.look(LAST_CHECK_MS), []);
+        assert!(desk.survival.watches.is_empty());
         let mut late = taken();
         late.edit(13, 11, "", 20_000);
         assert_eq!(late.look(20_000), []);
         assert_eq!(late.look(30_000), kept(KeptCheck::HalfMinute, 0.0));
+    }
+
+    /// An offer that was accepted, undone and done again was worth nothing for good.
+    #[test]
+    fn what_is_undone_and_done_again_is_kept() {
+        let mut desk = taken();
+        desk.edit(13, 11, "", 2_000);
+        assert_eq!(desk.look(2_000), kept(KeptCheck::Undone, 0.0));
+        desk.edit(0, 0, "use b;\n", 3_000);
+        desk.edit(20, 0, "call(x, y);", 4_000);
+        assert_eq!(desk.look(4_000), []);
+        assert_eq!(desk.look(30_000), kept(KeptCheck::HalfMinute, 1.0));
+        desk.edit(25, 1, "value", 31_000);
+        assert_eq!(desk.look(120_000), kept(KeptCheck::TwoMinutes, 0.9));
+
+        let mut again = taken();
+        again.edit(13, 11, "", 1_000);
+        again.edit(13, 0, "call(x, y);", 2_000);
+        assert_eq!(again.look(2_000), [], "it was back before anybody looked");
+        again.edit(13, 11, "", 3_000);
+        assert_eq!(again.look(3_000), kept(KeptCheck::Undone, 0.0));
+        again.edit(13, 0, "other();", 4_000);
+        assert_eq!(again.look(30_000), [], "another text is written there");
     }
 
     /// The place of what was deleted is empty, and what is written below does not go into it.

@@ -598,7 +598,7 @@ fn outcome_event(id: &str, outcome: Outcome, evidence: Evidence) -> EventKind {
 }
 
 /// The text with the line breaks of an offer. Editors write those of the document in their place.
-fn with_line_feeds(text: &str) -> Cow<'_, str> {
+pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     if !text.contains('\r') {
         return Cow::Borrowed(text);
     }
