@@ -23,6 +23,12 @@ test('every step of the walkthrough has its picture or page', () => {
     }
 });
 
+test('the icon is a picture as the Marketplace wants it', () => {
+    const icon = readFileSync(new URL(`../${manifest.icon}`, import.meta.url));
+    assert.equal(icon.toString('latin1', 1, 4), 'PNG');
+    assert.deepEqual([icon.readUInt32BE(16), icon.readUInt32BE(20)], [128, 128]);
+});
+
 test('every link of the walkthrough runs a command that exists', () => {
     const linksOf = ({ description }) => [...description.matchAll(/command:([\w.]+)/g)];
     const links = steps.flatMap(linksOf);

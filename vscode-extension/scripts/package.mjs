@@ -45,6 +45,8 @@ const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 for (const field of ['private', 'scripts', 'devDependencies', 'dependencies']) {
     delete manifest[field];
 }
+// The editor brings its own Node.
+delete manifest.engines.node;
 if (values.marketplace) delete manifest.enabledApiProposals;
 writeFileSync(join(stage, 'package.json'), JSON.stringify(manifest, null, 2));
 
