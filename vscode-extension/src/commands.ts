@@ -7,14 +7,14 @@ import { pickTrustedFolder } from './folder';
 import { forgetFile, pickAdapter, toggleLearning } from './learning';
 import { pickModel } from './modelpicker';
 import { pickEagerness, pickSnooze, why } from './manners';
+import { openMenu } from './menu';
 import type { Pages } from './pages';
 import type { Provider } from './provider';
 import { BASE } from './core/adapters';
-import { NEED_TEXT, needOf, type Need } from './core/need';
 import { learnRequest, statusRequest } from './core/protocol';
 import { learnerLine, acceptedOfJudged } from './core/report';
 import type { Server } from './server';
-import { eagerness, isEnabled, isLanguageOn, toggle, toggleLanguage } from './settings';
+import { toggle, toggleLanguage } from './settings';
 import type { Walkthrough } from './walkthrough';
 import type { WarmStart } from './warmStart';
 
@@ -31,7 +31,7 @@ export interface CommandParts {
 export function registerCommands(parts: CommandParts): vscode.Disposable[] {
     const { server, provider, pages } = parts;
     const actions: Record<string, () => Promise<void>> = {
-        menu: () => menu(parts),
+        menu: () => openMenu(server, parts.output),
         toggle,
         toggleLanguage: toggleActiveLanguage,
         trigger: async () =>
@@ -72,88 +72,6 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
             }
         }),
     );
-}
-
-interface MenuEntry extends vscode.QuickPickItem {
-    /** The command that it runs. An entry without one shows the output channel. */
-    command?: string;
-}
-
-async function menu({ server, output }: CommandParts): Promise<void> {
-    const problem = server.state.kind === 'failed' ? server.state.problem : undefined;
-    const need = problem === undefined ? undefined : needOf(problem);
-    const title = need ? `Hone: ${NEED_TEXT[need]}` : (problem ?? 'Hone');
-    const entries = need ? firstEntries(need) : menuEntries(server);
-    const picked = await vscode.window.showQuickPick(entries, { title });
-    // A click has put the focus onto the status bar, where a blank would open the menu again.
-    await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
-    if (picked?.command) await vscode.commands.executeCommand(picked.command);
-    else if (picked) output.show();
-}
-
-/** What leads to a server that runs, where something is not there yet. */
-function firstEntries(need: Need): MenuEntry[] {
-    const get: Record<Need, MenuEntry> = {
-        program: { label: '$(book) How to install the server', command: 'hone.install' },
-        model: { label: '$(cloud-download) Get a model', command: 'hone.model' },
-    };
-    return [
-        get[need],
-        { label: '$(pulse) Doctor', command: 'hone.doctor' },
-        { label: '$(debug-restart) Restart server', command: 'hone.restart' },
-        { label: '$(output) Show output' },
-    ];
-}
-
-/** The commands that have an effect now. */
-function menuEntries(server: Server): MenuEntry[] {
-    const language = vscode.window.activeTextEditor?.document.languageId;
-    const running = server.connected !== undefined;
-    const canComplete = running && language !== undefined;
-    const { isTrusted, workspaceFolders } = vscode.workspace;
-    const separator = { label: '', kind: vscode.QuickPickItemKind.Separator };
-    const entry = (label: string, command: string, isUseful = true): MenuEntry[] =>
-        isUseful ? [{ label, command: `hone.${command}` }] : [];
-    return [
-        ...entry(turn(isEnabled()), 'toggle'),
-        ...(language && isEnabled()
-            ? entry(`${turn(isLanguageOn(language))} for ${language}`, 'toggleLanguage')
-            : []),
-        ...entry('$(zap) Complete here now', 'trigger', canComplete),
-        ...entry('$(arrow-right) Next edit', 'nextEdit', canComplete),
-        ...entry('$(clock) Snooze', 'snooze', running),
-        ...entry(`$(dashboard) Eagerness: ${eagerness()}`, 'eagerness', running),
-        ...entry('$(question) Why is nothing shown?', 'why', running),
-        separator,
-        ...entry('$(info) Status', 'status', running),
-        ...entry('$(graph-line) Learning report', 'report'),
-        ...entry('$(mortar-board) Learn now', 'learn', running),
-        ...entry('$(debug-pause) Pause or resume learning', 'toggleLearning', running),
-        ...entry('$(history) Roll back the adapter', 'adapter'),
-        ...entry('$(trash) Forget this file', 'forget', running && language !== undefined),
-        ...entry('$(package) Pick a model', 'model'),
-        ...entry('$(beaker) Try it in a new file', 'tryIt', running),
-        ...entry(
-            '$(book) Learn from this workspace’s history',
-            'learnFromHistory',
-            isTrusted && workspaceFolders !== undefined,
-        ),
-        ...entry(
-            '$(terminal) Rehearse on this workspace',
-            'rehearse',
-            isTrusted && workspaceFolders !== undefined,
-        ),
-        separator,
-        ...entry('$(pulse) Doctor', 'doctor'),
-        { label: '$(output) Show output' },
-        ...entry('$(list-flat) Show the daemon’s log', 'log', running),
-        ...entry('$(debug-restart) Restart server', 'restart'),
-    ];
-}
-
-/** Offers to turn off what is on, and to turn on what is off. */
-function turn(isOn: boolean): string {
-    return isOn ? '$(circle-slash) Turn off' : '$(sparkle) Turn on';
 }
 
 async function toggleActiveLanguage(): Promise<void> {

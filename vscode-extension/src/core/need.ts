@@ -12,6 +12,6 @@ export function needOf(problem: string): Need | undefined {
 
 /** A short text for the status bar. */
 export const NEED_TEXT: Record<Need, string> = {
-    program: 'The program `hone` is not installed yet',
+    program: 'The program hone is not installed yet',
     model: 'A model is needed',
 };
