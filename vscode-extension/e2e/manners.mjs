@@ -93,8 +93,9 @@ export const stories = {
         ]) {
             await window.clickStatus();
             await window.choose(`Eagerness: ${now}`);
-            await eventually('the choices are listed', async () =>
-                (await window.choices()).includes('eager'),
+            const focused = () => window.focusedChoice();
+            await eventually('the list starts at what is set', async () =>
+                (await focused()).startsWith(now),
             );
             await window.shot('eagerness');
             await window.choose(wanted);
@@ -115,7 +116,7 @@ export const stories = {
         await nothingIsOffered(at, 'snooze.rs', 'Completions are snoozed');
         await window.statusIs('snoozed');
         await window.shot('snoozed');
-        await snooze('Not now: offer again');
+        await snooze('End the snooze');
         await window.press('Backspace');
         await window.type('(');
         await takesTheNextSum(at, 'snooze.rs', 'snooze-ended');

@@ -230,9 +230,16 @@ export class Window {
         return this.page.locator(ROW, { hasText: entry });
     }
 
-    /** The entries of the open list. */
-    choices() {
-        return this.page.locator(`${ROW} .label-name`).allTextContents();
+    /** The entries of the open list. Rows of an earlier list stay in the page without being seen. */
+    async choices() {
+        const names = this.page.locator(`${ROW} .label-name`).filter({ visible: true });
+        return (await names.allTextContents()).map((name) => name.trim());
+    }
+
+    /** The text of the entry that Enter would choose, or ''. */
+    async focusedChoice() {
+        const focused = this.page.locator(`${ROW}.focused`).filter({ visible: true });
+        return ((await focused.allInnerTexts())[0] ?? '').trim();
     }
 
     /** The grey text on screen, or ''. */
@@ -313,6 +320,20 @@ export class Window {
         return this.page.locator('.codicon.complete[data-done-step-id]').evaluateAll(names);
     }
 
+    /** Waits until these steps of the walkthrough are ticked, and no others. */
+    areTicked(...steps) {
+        return eventually(`only these are ticked: ${steps}`, async () => {
+            return (await this.ticks()).join() === steps.join();
+        });
+    }
+
+    /** Opens Hone's walkthrough. */
+    async openWalkthrough() {
+        await this.command('Welcome: Open Walkthrough...');
+        await this.choose('Hone: the First Minute');
+        await this.page.locator('.getting-started-step').first().waitFor();
+    }
+
     /** The page of Hone that contains a text. */
     async webview(text) {
         return eventually(`a page with “${text}”`, async () => {
@@ -369,6 +390,11 @@ export class Window {
 
     notification(text) {
         return this.page.locator('.notification-list-item', { hasText: text });
+    }
+
+    /** The notifications of errors. */
+    errors() {
+        return this.page.locator('.notification-list-item .codicon-error');
     }
 
     shot(name) {

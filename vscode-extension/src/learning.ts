@@ -5,6 +5,7 @@ import * as vscode from 'vscode';
 import { BASE, parseAdapters, type Adapter } from './core/adapters';
 import { ask } from './core/program';
 import { forgetRequest, type Forgotten } from './core/protocol';
+import { pick } from './picker';
 import type { Server } from './server';
 
 export async function toggleLearning(server: Server): Promise<void> {
@@ -30,7 +31,7 @@ export async function pickAdapter(server: Server): Promise<void> {
         ...adapters.filter(({ kept }) => kept).map((adapter) => entry(adapter, active)),
     ];
     const title = 'Hone: the adapter that serves from the next completion on';
-    const picked = await vscode.window.showQuickPick(entries.reverse(), { title });
+    const picked = await pick(title, entries.reverse(), ({ version }) => version === active);
     if (!picked || picked.version === active) return;
     const printed = await ask(path, ['adapter', 'use', String(picked.version)]);
     void vscode.window.showInformationMessage(`Hone: ${printed.trim()}`);

@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 import { canShow, type Reason } from './core/reason';
 import { snoozeRequest, type Snooze } from './core/protocol';
+import { pick } from './picker';
 import type { Server } from './server';
 import { eagerness, setEagerness } from './settings';
 
@@ -42,9 +43,8 @@ export async function pickEagerness(): Promise<void> {
         ...entry,
         ...(entry.label === now && { description: 'now' }),
     }));
-    const picked = await vscode.window.showQuickPick(entries, {
-        title: 'Hone: how readily it makes offers',
-    });
+    const title = 'Hone: how readily it makes offers';
+    const picked = await pick(title, entries, ({ label }) => label === now);
     if (picked) await setEagerness(picked.label);
 }
 
@@ -69,7 +69,7 @@ export async function pickSnooze(server: Server): Promise<void> {
                   },
               ]
             : []),
-        { label: 'Not now: offer again', snooze: { what: 'nothing' } },
+        { label: 'End the snooze', snooze: { what: 'nothing' } },
     ];
     const title = 'Hone: no completions as you type; those that you ask for are still answered';
     const picked = await vscode.window.showQuickPick(entries, { title });

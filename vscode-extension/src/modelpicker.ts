@@ -12,6 +12,7 @@ import {
     type Model,
 } from './core/models';
 import { ask, run } from './core/program';
+import { pick } from './picker';
 import type { Server } from './server';
 import { downloadRoute } from './settings';
 
@@ -34,10 +35,8 @@ const OTHERS: Entry = { label: 'other models', kind: vscode.QuickPickItemKind.Se
 
 export async function pickModel(server: Server): Promise<void> {
     const path = server.program();
-    // The list opens before the models are known, so that it takes the keys that come meanwhile.
-    const picked = await vscode.window.showQuickPick(choices(path), {
-        title: 'Hone: the model that completes',
-    });
+    const title = 'Hone: the model that completes';
+    const picked = await pick(title, choices(path), ({ model }) => model?.configured === true);
     if (!picked) return;
     const name = picked.model ? await fetched(path, picked.model) : await fromFile(path);
     if (name !== undefined) await serve(server, name);
