@@ -1,7 +1,15 @@
 // A real VS Code server with a fresh profile, in which Hone's package is installed.
 
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import {
+    cpSync,
+    existsSync,
+    mkdirSync,
+    readFileSync,
+    readdirSync,
+    renameSync,
+    writeFileSync,
+} from 'node:fs';
 import { createConnection } from 'node:net';
 import { basename, delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,6 +19,12 @@ const START_LIMIT_MS = 30_000;
 const RECONNECTION_S = 5;
 /** Nobody listens at this address, so nothing is fetched from a gallery. */
 const NOWHERE = 'http://127.0.0.1:9/none';
+
+/** The extension finds Hone by its setting alone, whatever is installed on this machine. */
+function pathWithoutHone() {
+    const folders = (process.env.PATH ?? '').split(delimiter);
+    return folders.filter((folder) => !existsSync(join(folder, 'hone')));
+}
 
 export class CodeServer {
     /** `folder` is an empty folder for the profile, and `machine` are the machine's settings. */
@@ -43,7 +57,7 @@ export class CodeServer {
         this.environment = {
             ...process.env,
             ...environment,
-            PATH: [bin, process.env.PATH].join(delimiter),
+            PATH: [bin, ...pathWithoutHone()].join(delimiter),
             HOME: join(folder, 'home'),
             EXTENSIONS_GALLERY: JSON.stringify(gallery),
         };

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import * as firstStart from './first-start.mjs';
 import { eventually, eventuallyAsked } from './hone.mjs';
 import * as manners from './manners.mjs';
 import * as neighbours from './neighbours.mjs';
@@ -437,21 +438,13 @@ export const gatedStories = {
         const offer = await week(at, 'walkthrough.rs');
         await window.press('Tab');
         await outcomesAre(at.hone, offer, [{ kind: 'accepted', evidence: 'document' }]);
-        const open = async () => {
-            await window.command('Welcome: Open Walkthrough...');
-            await window.choose('Hone: the First Minute');
-        };
-        const areTicked = (...steps) =>
-            eventually(`only these are ticked: ${steps}`, async () => {
-                return (await window.ticks()).join() === steps.join();
-            });
-        await open();
-        await areTicked('server', 'model', 'keys');
+        await window.openWalkthrough();
+        await window.areTicked('server', 'model', 'keys');
         await window.shot('walkthrough');
         await window.command('Hone: Learning Report');
         await window.webview('judged offers were accepted');
-        await open();
-        await areTicked('server', 'model', 'keys', 'report');
+        await window.openWalkthrough();
+        await window.areTicked('server', 'model', 'keys', 'report');
         await window.command('View: Close All Editors');
     },
 
@@ -549,6 +542,8 @@ export const gatedStories = {
             .locator('.notification-list-item', { hasText: 'v1 with them; the model alone serves' })
             .waitFor();
     },
+
+    ...firstStart.stories,
 };
 
 /**
