@@ -69,6 +69,26 @@ return {
     end,
   },
   {
+    'of several offers, the screen says which one it is',
+    function(home)
+      local script = { answer = ' one', choices = { ' one', ' two', ' three' } }
+      local editor = open(home, 'choices.txt', 'x\n', script)
+      editor:press('A')
+      editor:wait_for('x one\n')
+      editor:press('M-]')
+      editor:wait_for('x two 2/3\n')
+      editor:press('M-]')
+      editor:wait_for('x three 3/3\n')
+      editor:press('M-]')
+      editor:wait_for('x one 1/3\n')
+      editor:press('M-[')
+      editor:wait_for('x three 3/3\n')
+      editor:press('Tab')
+      editor:wait_for_line(1, 'x three')
+      editor:wait_until_gone('3/3')
+    end,
+  },
+  {
     'in a file of DOS an offer of many lines brings line breaks, and no other marks',
     function(home)
       local answer = ' {\r\nfoo();\r\n}'

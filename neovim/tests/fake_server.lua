@@ -5,12 +5,16 @@
 --- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
 --- The answer `null` means no result, and `error` means an error. With `first_is_late` the first
 --- completion waits until it is cancelled before it is answered, and `log` tells of that answer. A
+--- request that is invoked is answered with `choices`, if there are any. A
 --- request for a next edit is answered with `new` in the place of the first `old` behind the
 --- cursor's line, or before it.
 
 local M = {}
 
 local OFFER_ID = 'offer-%d'
+
+--- LSP's `InlineCompletionTriggerKind`.
+local INVOKED = 1
 
 local function item(params, text, number, replaces)
   local at = params.position
@@ -47,6 +51,12 @@ local function completer(options)
       answer(nil, vim.NIL)
     elseif options.answer == 'error' then
       answer({ code = -32603, message = 'the engine is on fire' })
+    elseif options.choices and params.context.triggerKind == INVOKED then
+      local items = {}
+      for number, text in ipairs(options.choices) do
+        table.insert(items, item(params, text, number, options.replaces))
+      end
+      answer(nil, { items = items })
     else
       offered = offered + 1
       answer(nil, { items = { item(params, options.answer, offered, options.replaces) } })
@@ -134,6 +144,7 @@ end
 ---@class test.Script
 ---@field log string
 ---@field answer string
+---@field choices? string[] the first one is `answer`
 ---@field delay_ms integer
 ---@field first_is_late? boolean
 ---@field replaces? integer

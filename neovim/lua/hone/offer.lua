@@ -15,6 +15,7 @@ local M = {}
 ---@field replaces string marks behind the cursor, such as brackets, that `text` contains too
 ---@field behind string the text behind the cursor when the server computed `replaces`
 ---@field shown boolean
+---@field choice? string which of several the user has turned to, such as `2/3`
 
 --- Characters of words: letters, digits, `_`, and every byte of a character beyond ASCII, so that
 --- no character is cut in two.

@@ -141,7 +141,8 @@ end
 
 ---@param client vim.lsp.Client
 ---@param item lsp.InlineCompletionItem
-local function offer(client, item)
+---@param choice? string which of several it is, if the user turned to it
+local function offer(client, item, choice)
   local id = vim.tbl_get(item, 'command', 'arguments', 1)
   if type(id) ~= 'string' or type(item.insertText) ~= 'string' then
     drop()
@@ -158,7 +159,7 @@ local function offer(client, item)
   local col = byte(start)
   local replaces = line:sub(col + 1, byte(stop))
   if live and live.id == id then
-    live.replaces, live.behind = replaces, line:sub(col + 1)
+    live.replaces, live.behind, live.choice = replaces, line:sub(col + 1), choice
     follow()
     return
   end
@@ -176,11 +177,14 @@ local function offer(client, item)
     replaces = replaces,
     behind = line:sub(col + 1),
     shown = false,
+    choice = choice,
   }
   follow()
 end
 
----@param pick fun(items: lsp.InlineCompletionItem[]): lsp.InlineCompletionItem?
+---@alias hone.Pick fun(items: lsp.InlineCompletionItem[]): lsp.InlineCompletionItem?, string?
+
+---@param pick hone.Pick
 local function answer(client, asked_at, pick, err, result)
   if err then
     if not OUTDATED[err.code] then
@@ -200,9 +204,9 @@ local function answer(client, asked_at, pick, err, result)
     end
     return
   end
-  local picked = pick(items)
+  local picked, choice = pick(items)
   if picked then
-    offer(client, picked)
+    offer(client, picked, choice)
   else
     drop()
     painter.clear(api.nvim_get_current_buf(), client.id)
@@ -214,7 +218,7 @@ local function first(items)
 end
 
 ---@param kind integer
----@param pick fun(items: lsp.InlineCompletionItem[]): lsp.InlineCompletionItem?
+---@param pick hone.Pick
 local function ask(kind, pick)
   local buf = api.nvim_get_current_buf()
   local client = client_of(buf)
@@ -279,12 +283,13 @@ function M.turn(by)
   cancel()
   macro.shown()
   ask(INVOKED, function(items)
+    local to = 1
     for at, item in ipairs(items) do
       if vim.tbl_get(item, 'command', 'arguments', 1) == live.id then
-        return items[(at - 1 + by) % #items + 1]
+        to = (at - 1 + by) % #items + 1
       end
     end
-    return items[1]
+    return items[to], ('%d/%d'):format(to, #items)
   end)
   return true
 end

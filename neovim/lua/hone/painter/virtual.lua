@@ -100,6 +100,12 @@ function M.draw(offer, namespace)
     table.insert(lines[1], { (' … +%d %s'):format(unseen, unit), HINT })
   end
   put(offer.buf, namespace, row - 1, col + #pieces - 1, lines)
+  if offer.choice then
+    api.nvim_buf_set_extmark(offer.buf, namespace, row - 1, 0, {
+      virt_text = { { offer.choice, HINT } },
+      virt_text_pos = 'eol',
+    })
+  end
 end
 
 function M.clear(buf, namespace)
