@@ -1,8 +1,10 @@
 --- The commands of `:Hone`, and what happens around the server in a real Neovim: it is switched
 --- off, restarted, missing or set up.
 
+local Editor = require('editor')
 local check = require('check')
 local ghost = require('ghost')
+local mirror = require('mirror')
 local wait = require('wait')
 
 local WEEK, GHOST = ghost.WEEK, ghost.GHOST
@@ -260,12 +262,33 @@ return {
       local empty = home.path .. '/empty'
       vim.fn.mkdir(empty, 'p')
       local editor = home:edit('nomodel.rs', WEEK .. '\n', {
+        columns = Editor.USUAL_COLUMNS,
         env = { HONE_HOME = empty },
         ready = 'hone needs a model',
       })
       local line = 'hone: a model is needed (469 MiB); `:Hone setup` fetches it'
       editor:wait_for(line)
       check.equal(line, vim.trim(editor:messages()))
+      editor:press('A')
+      editor:type('x')
+      editor:wait_for_line(1, WEEK .. 'x')
+    end,
+  },
+  {
+    'a program that is not there is no error: one line says how to install it',
+    function(home)
+      local editor = home:edit('noprogram.rs', WEEK .. '\n', {
+        columns = Editor.USUAL_COLUMNS,
+        env = { PATH = '/usr/bin:/bin' },
+        ready = 'hone needs its program',
+      })
+      local line = 'hone: `hone` is not in PATH; `:Hone setup` says how to install it'
+      editor:wait_for(line)
+      check.equal(line, vim.trim(editor:messages()))
+      editor:type(':Hone setup')
+      editor:press('Enter')
+      editor:wait_for('hone: to install `hone`, see https://github.com/hone-dev/hone')
+      -- A message that waited for a key would take this one.
       editor:press('A')
       editor:type('x')
       editor:wait_for_line(1, WEEK .. 'x')
@@ -341,6 +364,35 @@ return {
       editor:type(':qa')
       editor:press('Enter')
       editor:wait_for_end()
+    end,
+  },
+  {
+    ':Hone setup fetches the model that is missing, and then everything is ready',
+    function(home)
+      local hub = mirror.of(vim.env.HONE_MODELS)
+      local empty = home.path .. '/fetched'
+      vim.fn.mkdir(empty, 'p')
+      vim.fn.writefile({ 'model.name = "smollm2-135m"' }, empty .. '/config.toml')
+      local editor = home:edit('fetched.py', '\n', {
+        columns = Editor.USUAL_COLUMNS,
+        env = { HONE_HOME = empty, HF_ENDPOINT = hub.url },
+        ready = 'hone: a model is needed (94 MiB); `:Hone setup` fetches it',
+      })
+      editor:type(':Hone setup')
+      editor:press('Enter')
+      editor:wait_for('94 MiB, about 0.1 s a line, not here yet')
+      editor:type(assert(editor:screen():match('(%d+): → smollm2')))
+      editor:press('Enter')
+      editor:wait_for('Hone is ready: a file to try it in')
+      hub.close()
+      editor:type('1')
+      editor:press('Enter')
+      editor:wait_for('return a - b')
+      editor:wait_for('hone smollm2')
+      editor:press('Escape')
+      editor:type(':Hone stop')
+      editor:press('Enter')
+      editor:wait_for('hone: stopped')
     end,
   },
   {

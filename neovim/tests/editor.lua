@@ -7,6 +7,9 @@ Editor.__index = Editor
 
 local COLUMNS, ROWS = 90, 14
 
+--- The width of a terminal as most people have it.
+Editor.USUAL_COLUMNS = 80
+
 local PLUGIN = vim.fs.dirname(vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2))))
 
 --- Each editor has a tmux server of its own, so that ending one ends nothing else.
@@ -57,7 +60,7 @@ function Editor.open(home, file, options)
   for name, value in pairs(env) do
     table.insert(assignments, name .. '=' .. value)
   end
-  local size = { '-x', tostring(COLUMNS), '-y', tostring(ROWS) }
+  local size = { '-x', tostring(options.columns or COLUMNS), '-y', tostring(ROWS) }
   local start = vim.iter({ 'new-session', '-d', size, assignments, 'sh', '-c', command })
   self:tmux(unpack(start:flatten():totable()))
   self.tmux_socket = vim.trim(self:tmux('display-message', '-p', '#{socket_path}'))

@@ -84,10 +84,16 @@ function Home:hone(...)
   return result.stdout
 end
 
+---@class test.EditorOptions
+---@field init? string Lua that Neovim runs at its start
+---@field ready? string what the screen shows once it is ready
+---@field env? table<string, string>
+---@field columns? integer
+
 --- Opens a file in a new Neovim and waits until the server is ready.
 ---@param name string the file's name, by which its offers are found
 ---@param text string
----@param options? { init?: string, ready?: string, env?: table<string, string> }
+---@param options? test.EditorOptions
 function Home:edit(name, text, options)
   local file = ('%s/project/%s'):format(self.path, name)
   write(file, text)

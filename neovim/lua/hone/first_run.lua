@@ -15,7 +15,7 @@ local QUESTION = 'Which model? Code stays here; the network is used for the down
 local OTHERS = '  another model: a larger one, or one whose size the hub has yet to tell'
 local FROM_FILE = '  a file on this disk, where there is no network'
 
-local INSTALL = 'to install `hone`, see https://github.com/hone-dev/hone; then `:Hone setup`'
+local INSTALL = 'to install `hone`, see https://github.com/hone-dev/hone'
 
 --- Shows a line that the next one takes the place of.
 local function show(text)
@@ -118,7 +118,7 @@ end
 function M.start()
   local path = server.find()
   if not path then
-    notify.say(INSTALL, vim.log.levels.WARN)
+    notify.say(INSTALL)
     return
   end
   server.run({ 'model', 'list', '--json' }, function(result)

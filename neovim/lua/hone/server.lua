@@ -30,8 +30,9 @@ local function configured()
   return type(cmd) == 'string' and { cmd, 'lsp' } or cmd --[[@as string[] ]]
 end
 
---- Returns the program's full path, or nil and what the user can do.
----@return string? path, string? advice
+--- Returns the program's full path, or nil and what the user can do. It is no error if a program
+--- that the user has not named is not there yet.
+---@return string? path, string? advice, boolean? is_error
 function M.find()
   local named = vim.fs.normalize(configured()[1])
   local path, reason = program.find(named)
@@ -39,11 +40,11 @@ function M.find()
     return path
   elseif reason == 'relative' then
     local message = 'option cmd: %s is relative to the current folder; name its full path'
-    return nil, message:format(named)
+    return nil, message:format(named), true
   elseif options.current.cmd == options.defaults.cmd then
-    return nil, '`hone` is not in PATH; `:Hone setup` says how to install it'
+    return nil, '`hone` is not in PATH; `:Hone setup` says how to install it', false
   end
-  return nil, ('option cmd: %s cannot be run; correct the path'):format(named)
+  return nil, ('option cmd: %s cannot be run; correct the path'):format(named), true
 end
 
 --- Starts the language server for Neovim's LSP client. Throws what the user can do if there is no
@@ -113,7 +114,7 @@ local function cannot_start(why)
       cannot_serve(why)
       return
     end
-    status.needs_model()
+    status.needs('a model')
     notify.say(('a model is needed (%s); `:Hone setup` fetches it'):format(models.size(needed)))
   end)
 end
@@ -173,11 +174,14 @@ local function enable()
 end
 
 function M.start()
-  local path, advice = M.find()
-  if not path then
+  local path, advice, is_error = M.find()
+  if not path and is_error then
     status.failed(advice)
-    local is_wrong = options.current.cmd ~= options.defaults.cmd
-    notify.say(advice, is_wrong and vim.log.levels.WARN or nil)
+    notify.say(advice, vim.log.levels.WARN)
+    return
+  elseif not path then
+    status.needs('its program')
+    notify.say(advice)
     return
   end
   if type(options.current.cmd) == 'table' then

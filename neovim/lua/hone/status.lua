@@ -31,9 +31,10 @@ function M.failed(why)
   set({ busy = false, kind = 'Error', message = why })
 end
 
---- Is called when there is no model yet.
-function M.needs_model()
-  set({ busy = false, kind = 'Normal', message = 'needs a model' })
+--- Is called when something is not there yet, which is no error.
+---@param what string
+function M.needs(what)
+  set({ busy = false, kind = 'Normal', message = 'needs ' .. what })
 end
 
 function M.stopped()
