@@ -12,7 +12,7 @@ import type { Pages } from './pages';
 import type { Provider } from './provider';
 import { BASE } from './core/adapters';
 import { learnRequest, statusRequest } from './core/protocol';
-import { learnerLine, acceptedOfJudged } from './core/report';
+import { acceptedOfJudged, learnerLine } from './core/summary';
 import type { Server } from './server';
 import { toggle, toggleLanguage } from './settings';
 import type { Walkthrough } from './walkthrough';

@@ -1,38 +1,43 @@
 // The pages that have a tab of their own: the learning report and the doctor.
 
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as vscode from 'vscode';
 import { checks, doctorPage, type DoctorReport, type Findings } from './core/doctor';
-import { History } from './core/history';
 import { escape, page } from './core/html';
 import { ANSWER_LIMIT_MS, ask, run } from './core/program';
 import type { Provider } from './provider';
-import type { Status } from './core/protocol';
 import { reportPage } from './core/report';
 import type { Server } from './server';
 import { inlineSuggestEnabled, isEnabled } from './settings';
 
 export class Pages implements vscode.Disposable {
     private readonly open = new Map<string, vscode.WebviewPanel>();
-    private readonly listener: vscode.Disposable;
+    private readonly listeners: vscode.Disposable[];
 
     constructor(
         private readonly server: Server,
         private readonly provider: Provider,
     ) {
-        // The status line changes at the end of an update, among other times.
-        this.listener = server.onLine(() => {
+        const refresh = (): void => {
             if (this.open.get('report')?.visible) void this.report();
-        });
+        };
+        // The status line changes at the end of an update, among other times.
+        this.listeners = [
+            server.onLine(refresh),
+            vscode.window.onDidChangeActiveColorTheme(refresh),
+        ];
     }
 
     async report(): Promise<void> {
-        await this.show('report', 'Hone: Learning Report', async () => {
-            const path = this.server.program();
-            const status = await readStatus(path);
-            const history = new History();
-            await run(path, ['events', '--json'], (line) => history.add(line));
-            return reportPage(status, history.labels());
-        });
+        const title = 'Hone: Learning Report';
+        await this.show('report', title, () =>
+            // Where nothing is recorded yet, there is no page, which is no error.
+            readReport(this.server.program()).catch((error: Error) =>
+                page(title, `<p>${escape(error.message)}</p>`),
+            ),
+        );
     }
 
     async doctor(): Promise<void> {
@@ -42,7 +47,7 @@ export class Pages implements vscode.Disposable {
     }
 
     dispose(): void {
-        this.listener.dispose();
+        for (const listener of this.listeners) listener.dispose();
         for (const panel of this.open.values()) panel.dispose();
     }
 
@@ -105,6 +110,19 @@ async function askDoctor(path: string): Promise<DoctorReport> {
     return JSON.parse(printed.join('\n')) as DoctorReport;
 }
 
-async function readStatus(path: string): Promise<Status> {
-    return JSON.parse(await ask(path, ['status', '--json'])) as Status;
+/** The page that `hone` writes for a browser, as it looks in this editor. */
+async function readReport(path: string): Promise<string> {
+    const folder = await mkdtemp(join(tmpdir(), 'hone-report-'));
+    try {
+        const file = join(folder, 'report.html');
+        await ask(path, ['report', '--html', file]);
+        return reportPage(await readFile(file, 'utf8'), isDark());
+    } finally {
+        await rm(folder, { recursive: true, force: true });
+    }
+}
+
+function isDark(): boolean {
+    const { Dark, HighContrast } = vscode.ColorThemeKind;
+    return [Dark, HighContrast].includes(vscode.window.activeColorTheme.kind);
 }

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { checks, doctorPage, type Findings } from '../src/core/doctor';
 import { page } from '../src/core/html';
 import type { Status } from '../src/core/protocol';
-import { learnerLine, reportPage, acceptedOfJudged } from '../src/core/report';
+import { reportPage } from '../src/core/report';
+import { acceptedOfJudged, learnerLine } from '../src/core/summary';
 
 const STATUS: Status = {
     version: '0.1.0',
@@ -32,18 +33,11 @@ test('a page allows nothing but its own style', () => {
     assert.notEqual(page('T', ''), page('T', ''), 'a nonce is used once');
 });
 
-test('the report plots the rate and the swap, and escapes foreign text', () => {
-    const labels = [0, 0, 1, 1].map((adapter, at) => ({ atMs: at, accepted: at !== 1, adapter }));
-    const html = reportPage(STATUS, labels);
-    assert.match(html, /75 %<\/span> of 4 judged offers were accepted\s+\(1 update made\)/);
-    assert.match(html, /qwen&#60;script&#62;, adapter v1\. 4 of 16 labels until the next update/);
-    assert.match(html, /<polyline class="line" points="44,12 238.7,83 433.3,59.3 628,47.5"\/>/);
-    assert.match(
-        html,
-        /<polyline class="step" points="44,154 44,154 433.3,154 433.3,12 628,12"\/>/,
-    );
-    assert.equal(html.match(/class="swap"/g)?.length, 2, 'one in each plot');
-    assert.doesNotMatch(html, /<script|style="|NaN/);
+test('the report of hone is as dark as the editor, and loads nothing', () => {
+    const html = '<html><head><style>@media (prefers-color-scheme: dark) {}</style></head></html>';
+    assert.match(reportPage(html, true), /@media all \{/);
+    assert.match(reportPage(html, false), /@media not all \{/);
+    assert.match(reportPage(html, true), /<head>\n<meta http-equiv="Content-Security-Policy"/);
 });
 
 test('an offer without a verdict is neither accepted nor rejected', () => {
@@ -72,12 +66,6 @@ test('the learner’s line says why enough labels wait', () => {
         'Learning now: step 2',
     );
     assert.equal(line({ state: 'off' }), 'Learning is paused');
-});
-
-test('without labels there is nothing to plot, and the page says so', () => {
-    const html = reportPage(STATUS, []);
-    assert.doesNotMatch(html, /<svg|NaN/);
-    assert.match(html, /begin with the second judged offer/);
 });
 
 const HEALTHY: Findings = {

@@ -17,22 +17,9 @@ h2 { font-size: 1.1rem; font-weight: 600; margin: 2rem 0 .5rem; }
 table { border-collapse: collapse; }
 td, th { text-align: left; padding: .15rem 1.5rem .15rem 0; vertical-align: top; }
 th { white-space: nowrap; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-.muted { color: var(--vscode-descriptionForeground); }
-.big { font-size: 2rem; }
 .good { color: var(--vscode-testing-iconPassed); }
 .bad { color: var(--vscode-errorForeground); }
 .warning { color: var(--vscode-editorWarning-foreground); }
-svg { width: 100%; height: auto; display: block; }
-svg text { fill: var(--vscode-descriptionForeground); font-size: 11px; }
-.axis {
-    stroke: var(--vscode-widget-border, var(--vscode-descriptionForeground));
-    stroke-width: 1;
-    opacity: .5;
-}
-.line { stroke: var(--vscode-charts-blue); stroke-width: 2; fill: none; stroke-linejoin: round; }
-.step { stroke: var(--vscode-charts-green); stroke-width: 2; fill: none; }
-.swap { stroke: var(--vscode-charts-green); stroke-width: 1; stroke-dasharray: 3 3; }
 `;
 
 export function escape(text: string): string {
