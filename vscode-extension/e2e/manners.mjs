@@ -84,6 +84,13 @@ export const stories = {
         assert.equal(setting(hone, 'lab.min_token_probability'), 0);
     },
 
+    async 'where nothing was learned yet there is nothing to roll back, which is no error'({
+        window,
+    }) {
+        await window.command('Hone: Roll Back the Adapter');
+        await window.notification('nothing was learned yet').locator('.codicon-info').waitFor();
+    },
+
     async 'the status bar changes how readily offers are made'(at) {
         const { window, hone } = at;
         const eagerness = () => setting(hone, 'completion.eagerness');

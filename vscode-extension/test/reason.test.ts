@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOffer, LastReason, offReason, reasonOf } from '../src/core/reason';
+import { canShow, isOffer, LastReason, offReason, reasonOf } from '../src/core/reason';
 
 test('an answer says why it is as it is', () => {
     const off = { reason: 'switched_off', sentence: 'Off.', remedy: 'hone resume completions' };
@@ -9,6 +9,16 @@ test('an answer says why it is as it is', () => {
     const shown = { reason: 'shown', sentence: 'An offer was shown.' };
     assert.deepEqual(reasonOf({ items: [{}], _hone: { ...shown, other: 1 } }), shown);
     assert.equal(isOffer(shown), true);
+});
+
+test('it is shown all the same only where a request by hand shows something', () => {
+    const can = (reason: string): boolean => canShow({ reason, sentence: '' });
+    for (const reason of ['too_unlikely', 'snoozed', 'off_in_editor', 'after_next_edit']) {
+        assert.equal(can(reason), true, reason);
+    }
+    for (const reason of ['nothing_to_add', 'superseded', 'shown', 'an unknown one']) {
+        assert.equal(can(reason), false, reason);
+    }
 });
 
 test('an older server gives no reason', () => {
