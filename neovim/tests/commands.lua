@@ -2,6 +2,7 @@
 --- off, restarted, missing or set up.
 
 local Editor = require('editor')
+local Home = require('home')
 local check = require('check')
 local ghost = require('ghost')
 local mirror = require('mirror')
@@ -372,7 +373,9 @@ return {
       local hub = mirror.of(vim.env.HONE_MODELS)
       local empty = home.path .. '/fetched'
       vim.fn.mkdir(empty, 'p')
-      vim.fn.writefile({ 'model.name = "smollm2-135m"' }, empty .. '/config.toml')
+      -- The time for an answer begins before the model is in memory.
+      local config = Home.CONFIG .. 'budget_ms = 60000'
+      vim.fn.writefile(vim.split(config, '\n'), empty .. '/config.toml')
       local editor = home:edit('fetched.py', '\n', {
         columns = Editor.USUAL_COLUMNS,
         env = { HONE_HOME = empty, HF_ENDPOINT = hub.url },

@@ -69,6 +69,16 @@ return {
     end,
   },
   {
+    'once the model is loaded, an offer is asked for again where the user waits',
+    function(home)
+      local script = { answer = ' two', loads = true }
+      local editor, server = open(home, 'loads.txt', 'one\n', script)
+      editor:press('A')
+      editor:wait_for('one two')
+      check.equal(2, #server:sent(COMPLETION))
+    end,
+  },
+  {
     'of several offers, the screen says which one it is',
     function(home)
       local script = { answer = ' one', choices = { ' one', ' two', ' three' } }

@@ -5,9 +5,10 @@
 --- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
 --- The answer `null` means no result, and `error` means an error. With `first_is_late` the first
 --- completion waits until it is cancelled before it is answered, and `log` tells of that answer. A
---- request that is invoked is answered with `choices`, if there are any. A
---- request for a next edit is answered with `new` in the place of the first `old` behind the
---- cursor's line, or before it.
+--- completion that is invoked is answered with `choices`, if there are any. With `loads` the model
+--- is being loaded until the first completion was answered, which brings no offer. A request for a
+--- next edit is answered with `new` in the place of the first `old` behind the cursor's line, or
+--- before it.
 
 local M = {}
 
@@ -91,9 +92,9 @@ end
 
 --- The `request` function of the client that Neovim makes for this server. `late` gets a function
 --- that answers the completion that waits until it is cancelled, by the request's id.
-local function requester(options, write, late)
+local function requester(options, write, late, report)
   local next_id, complete = 0, completer(options)
-  local is_late = options.first_is_late
+  local is_late, is_loading = options.first_is_late, options.loads
   return function(method, params, callback, replied)
     next_id = next_id + 1
     local id = next_id
@@ -106,6 +107,10 @@ local function requester(options, write, late)
     end
     if method == 'initialize' then
       answer(nil, { capabilities = CAPABILITIES })
+    elseif method == 'textDocument/inlineCompletion' and is_loading then
+      is_loading = false
+      answer(nil, vim.NIL)
+      report({ busy = false, kind = 'Normal', message = 'scripted' })
     elseif method == 'textDocument/inlineCompletion' then
       -- It answers even if it was cancelled, because a late answer must not be shown.
       local function complete_later()
@@ -147,6 +152,7 @@ end
 ---@field choices? string[] the first one is `answer`
 ---@field delay_ms integer
 ---@field first_is_late? boolean
+---@field loads? boolean
 ---@field replaces? integer
 ---@field old? string
 ---@field new? string
@@ -159,8 +165,13 @@ function M.configure(options)
   local closing, late = false, {}
   vim.lsp.config('hone', {
     cmd = function(dispatchers)
+      local function report(line)
+        vim.schedule(function()
+          dispatchers.notification('didChangeStatus', line)
+        end)
+      end
       return {
-        request = requester(options, write, late),
+        request = requester(options, write, late, report),
         notify = function(method, params)
           write({ method = method, params = params })
           local answer = method == '$/cancelRequest' and late[params.id]
@@ -168,10 +179,8 @@ function M.configure(options)
             answer()
           end
           if method == 'initialized' then
-            local line = { busy = false, kind = 'Normal', message = 'scripted' }
-            vim.schedule(function()
-              dispatchers.notification('didChangeStatus', line)
-            end)
+            local message = options.loads and 'loading the model' or 'scripted'
+            report({ busy = options.loads == true, kind = 'Normal', message = message })
           end
           return true
         end,

@@ -6,7 +6,7 @@ local wait = require('wait')
 local Home = {}
 Home.__index = Home
 
-local CONFIG = [[
+Home.CONFIG = [[
 [model]
 name = "smollm2-135m"
 threads = 1
@@ -48,7 +48,7 @@ function Home.create()
     local model = vim.fs.joinpath(vim.fs.abspath(vim.env.HONE_MODELS), name)
     assert(vim.uv.fs_symlink(model, path .. '/models/' .. name))
   end
-  write(path .. '/config.toml', CONFIG)
+  write(path .. '/config.toml', Home.CONFIG)
   self.env = {
     HONE_HOME = path,
     HONE_CLOCK = 'movable',

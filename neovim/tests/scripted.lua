@@ -25,7 +25,7 @@ function Scripted.open(home, name, text, script, init)
   ]]
   local editor = home:edit(name, text, {
     init = start:format(TESTS, vim.json.encode(options)) .. (init or ''),
-    ready = 'hone scripted',
+    ready = script.loads and 'hone loading the model' or 'hone scripted',
   })
   return editor, setmetatable({ log = log }, Scripted)
 end

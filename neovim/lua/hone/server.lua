@@ -4,6 +4,7 @@ local models = require('hone.models')
 local notify = require('hone.notify')
 local options = require('hone.options')
 local program = require('hone.program')
+local session = require('hone.session')
 local status = require('hone.status')
 
 local M = {}
@@ -160,7 +161,9 @@ function M.config()
     init_options = { didChangeStatus = true },
     handlers = {
       didChangeStatus = notify.guard(function(_, line)
-        status.changed(line)
+        if status.changed(line) then
+          session.loaded()
+        end
       end),
     },
     on_exit = vim.schedule_wrap(notify.guard(on_exit)),

@@ -261,6 +261,15 @@ function M.moved()
   end
 end
 
+--- Is called when the model has been loaded. A request that came before it may have ended without
+--- an offer, so it is made once more where the user still waits.
+function M.loaded()
+  local buf = api.nvim_get_current_buf()
+  if not live and not M.is_waiting() and M.wanted(buf) then
+    ask(AUTOMATIC, first)
+  end
+end
+
 --- Asks for an offer now, also where suggestions are switched off.
 ---@return boolean whether a server was asked
 function M.trigger()

@@ -17,13 +17,19 @@ local function set(new)
   vim.cmd.redrawstatus({ bang = true })
 end
 
+--- The message of a server whose model is not in memory yet.
+local LOADING = 'loading the model'
+
 ---@param new hone.StatusLine
+---@return boolean whether a model that was being loaded is in memory now
 function M.changed(new)
+  local was_loading = line ~= nil and line.busy and line.message == LOADING
   set(new)
   if new.kind ~= 'Normal' then
     local level = new.kind == 'Error' and vim.log.levels.ERROR or vim.log.levels.WARN
     notify.once(new.message, level)
   end
+  return was_loading and new.message ~= LOADING and new.kind == 'Normal'
 end
 
 --- Is called when the server cannot run.
