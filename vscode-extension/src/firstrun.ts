@@ -47,6 +47,8 @@ export async function tryIt(server: Server): Promise<void> {
     const { line, character } = cursor(picked);
     const at = new vscode.Position(line, character);
     editor.selection = new vscode.Selection(at, at);
+    // A request that comes before the model may end before it.
+    await server.loaded();
     await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
 }
 

@@ -58,6 +58,7 @@ async function serve(server: Server, name: string): Promise<void> {
     await ask(server.program(), ['model', 'use', name]);
     // A daemon serves only one model, so another model needs another daemon.
     await server.restart();
+    await server.loaded();
     if (server.connected) void offerToTry(name);
 }
 

@@ -8,7 +8,7 @@ import { ask } from './core/program';
 import { didChangeStatus } from './core/protocol';
 import { thisMachine } from './core/search';
 import { programPath } from './settings';
-import type { ServerState, StatusLine } from './core/status';
+import { isLoading, type ServerState, type StatusLine } from './core/status';
 import { Supervisor } from './core/supervisor';
 
 export class Server implements vscode.Disposable {
@@ -16,6 +16,7 @@ export class Server implements vscode.Disposable {
     private readonly stateEmitter = new vscode.EventEmitter<ServerState>();
     private readonly lineEmitter = new vscode.EventEmitter<StatusLine>();
     private readonly acceptedEmitter = new vscode.EventEmitter<void>();
+    private line: StatusLine | undefined;
 
     readonly onState = this.stateEmitter.event;
     readonly onLine = this.lineEmitter.event;
@@ -31,7 +32,10 @@ export class Server implements vscode.Disposable {
             connect: (path, lost) => {
                 const accepted = (): void => this.acceptedEmitter.fire();
                 const client = new HoneClient({ path, output, lost, accepted });
-                client.onNotification(didChangeStatus, (line) => this.lineEmitter.fire(line));
+                client.onNotification(didChangeStatus, (line) => {
+                    this.line = line;
+                    this.lineEmitter.fire(line);
+                });
                 return client;
             },
             changed: (state) => {
@@ -39,6 +43,8 @@ export class Server implements vscode.Disposable {
                 if (state.kind === 'running') {
                     output.info(`Connected to ${this.locate().path}, version ${this.version()}`);
                 }
+                // What the last server reported does not hold for the next one.
+                if (state.kind !== 'running') this.line = undefined;
                 this.stateEmitter.fire(state);
             },
         });
@@ -72,6 +78,19 @@ export class Server implements vscode.Disposable {
         const { connected } = this;
         if (!connected) throw new Error('the server is not running; `Hone: Doctor` says why');
         return connected;
+    }
+
+    /** Waits until the model that the server is loading is in memory, or until the server ends. */
+    async loaded(): Promise<void> {
+        const listeners: vscode.Disposable[] = [];
+        await new Promise<void>((resolve) => {
+            const look = (): void => {
+                if (!isLoading(this.line)) resolve();
+            };
+            listeners.push(this.onLine(look), this.onState(look));
+            look();
+        });
+        for (const listener of listeners) listener.dispose();
     }
 
     /** The program's path. If there is none, this throws an error that says what to do. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { NOT_FOUND } from '../src/core/locate';
-import { Thinking, statusItem, type StatusInputs } from '../src/core/status';
+import { Thinking, isLoading, statusItem, type StatusInputs } from '../src/core/status';
 
 const READY: StatusInputs = {
     server: { kind: 'running' },
@@ -54,6 +54,14 @@ test('the status bar shows the most important thing', () => {
     const damaged = '/h/models/m.gguf is damaged or another file; run `hone model pull m`';
     assert.equal(state({ server: { kind: 'failed', problem: damaged } }), 'error');
     assert.equal(state({ server: { kind: 'failed', problem: NOT_FOUND } }), 'needed');
+});
+
+test('a model is loading until the server says something else', () => {
+    const line = { busy: true, kind: 'Normal', message: 'loading the model' } as const;
+    assert.equal(isLoading(line), true);
+    assert.equal(isLoading({ ...line, busy: false, message: 'qwen' }), false);
+    assert.equal(isLoading({ ...line, message: 'learning' }), false);
+    assert.equal(isLoading(undefined), false);
 });
 
 test('a quick answer causes no flicker, and a slow one shows until the last request ends', () => {

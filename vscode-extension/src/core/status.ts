@@ -16,6 +16,11 @@ export interface StatusLine {
 /** The message of a server whose model is not in memory yet. */
 const LOADING = 'loading the model';
 
+/** Whether the server says that requests wait for the model. */
+export function isLoading(line: StatusLine | undefined): boolean {
+    return line?.busy === true && line.message === LOADING;
+}
+
 export type ServerState =
     | { kind: 'starting' }
     | { kind: 'running' }
@@ -77,7 +82,7 @@ function stateOf(inputs: StatusInputs): [state: ItemState, tooltip: string] {
     if (!enabled) return ['off', 'Off'];
     if (server.kind === 'stopped') return ['off', 'Stopped'];
     if (server.kind === 'starting') return ['starting', 'Starting'];
-    if (line?.busy && line.message === LOADING) return ['starting', 'Loading the model'];
+    if (isLoading(line)) return ['starting', 'Loading the model'];
     if (line?.kind === 'Error') return ['error', line.message];
     if (languageOff !== undefined) return ['off', `Off for ${languageOff}`];
     if (thinking) return ['thinking', 'Thinking'];
