@@ -91,6 +91,16 @@ export const stories = {
         await window.notification('nothing was learned yet').locator('.codicon-info').waitFor();
     },
 
+    async 'the menu has the other commands behind its last entry'({ window }) {
+        await window.clickStatus();
+        await window.shot('menu');
+        await window.choose('More');
+        await window.row('Take back what was learned').waitFor();
+        await window.shot('menu-more');
+        await window.choose('Status');
+        await window.notification('judged offers were accepted').waitFor();
+    },
+
     async 'the status bar changes how readily offers are made'(at) {
         const { window, hone } = at;
         const eagerness = () => setting(hone, 'completion.eagerness');
