@@ -9,6 +9,7 @@
 mod block;
 mod cursor_lines;
 mod lines;
+mod whole;
 
 use crate::syntax;
 use block::{BlockKind, BlockStart};
@@ -126,6 +127,13 @@ impl StopRule {
         self.end(valid_utf8_prefix(answer), true).map_or(answer, |(at, _)| &answer[..at])
     }
 
+    /// The part of an offer that ends with a whole statement. `next` is what was generated behind
+    /// the offer.
+    pub fn whole<'a>(&self, shown: &'a str, next: &[u8]) -> &'a str {
+        let end = self.block.as_ref().map(|block| block.whole(shown, valid_utf8_prefix(next)));
+        &shown[..end.unwrap_or(shown.len())]
+    }
+
     /// The cursor's line up to the cursor, and the lines with text below it, which an answer must
     /// not repeat. `None` for a single line.
     pub fn lines_around(&self) -> Option<(&str, &[String])> {
@@ -143,6 +151,8 @@ impl StopRule {
         let leaves = first_break.is_some_and(|at| answer[..at].trim().is_empty());
         let mut breaks = answer.match_indices('\n').map(|(at, _)| at);
         let line_limit = breaks.nth(self.lines + usize::from(leaves) - 1);
+        // The indentation of the next line tells whether the last one is the header of a block.
+        let line_limit = line_limit.filter(|at| is_whole || !answer[*at..].trim().is_empty());
         let other_break = answer.find('\r').map(|at| (at, StopReason::BlockEnd));
         let block = block.end(answer, is_whole).map(|at| (at, StopReason::BlockEnd));
         let line_limit = line_limit.map(|at| (at, StopReason::MaxLines));

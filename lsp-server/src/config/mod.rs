@@ -102,7 +102,8 @@ pub struct CompletionConfig {
     pub ignore: Vec<String>,
     /// Where a completion may have several lines. Everywhere else it ends with its line.
     pub multiline: Multiline,
-    /// The most lines that a completion of several lines may have.
+    /// The most lines that a completion of several lines may have. One that has more ends behind
+    /// a whole statement, and not on the header of a block.
     #[schemars(range(min = 1, max = MAX_LINES))]
     pub max_lines: usize,
     /// Characters of other code that the model sees; 0 means none. If it is not set, there

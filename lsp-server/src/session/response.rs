@@ -71,6 +71,7 @@ impl<'a> ResponseBuilder<'a> {
         let shown = without_marks(plain, &around.line_before, around.marks, is_prose);
         // A mark is no defect of the text that the model continues.
         let is_mark = shown.is_empty() && !plain.is_empty();
+        let shown = rule.whole(shown, offered.get(shown_from + shown.len()..).unwrap_or_default());
         let length = shown.len();
         let shown = without_extra_blank(shown, around);
         let shown_from = shown_from + length - shown.len();

@@ -1,7 +1,7 @@
 //! The cursor's line and the text around it, and the kind of block that stands there.
 
 use super::block::BlockKind;
-use super::lines::{columns, starts_closing};
+use super::lines::{columns, opens, starts_closing};
 use crate::auto_closed::is_between_braces;
 use crate::prompt::{LINE_CHARS, with_lf};
 use crate::syntax;
@@ -13,9 +13,6 @@ const WINDOW_CHARS: usize = 4_000;
 
 /// Characters that are read behind the cursor.
 const AFTER_CHARS: usize = 1_000;
-
-/// Ends of a line that opens a block. They decide where there is no grammar.
-const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
 
 /// Beginnings of lines that are doc comments wherever they stand.
 const DOC: &[&str] = &["///", "---"];
@@ -93,9 +90,8 @@ impl CursorLines {
         let text = format!("{}{}{}", self.above, self.line, self.after);
         let Some(scan) = grammar.and_then(|grammar| syntax::scan(grammar, &text)) else {
             let head = self.head().trim_end();
-            let opens = OPENING.iter().any(|end| head.ends_with(end));
             let opens_block = !head.ends_with(['(', '[']);
-            return opens.then_some(Opener { opens_block });
+            return opens(head).then_some(Opener { opens_block });
         };
         // A comment behind the opener does not count.
         let mut code = text[..self.above.len() + self.line.len()].trim_end();

@@ -13,6 +13,9 @@ const CONTINUING: &[&str] = &[
 /// Beginnings of lines that stand before a statement and belong to it.
 const LEADING: &[&str] = &["#", "@", "//", "/*", "*", "--"];
 
+/// Ends of a line that opens a block. They decide where there is no grammar.
+const OPENING: &[&str] = &["{", "(", "[", ":", " do", " then"];
+
 /// The column at which the text of a line begins.
 pub(super) fn columns(line: &str) -> usize {
     let blanks = line.chars().take_while(|c| matches!(c, ' ' | '\t'));
@@ -20,6 +23,11 @@ pub(super) fn columns(line: &str) -> usize {
         '\t' => (columns / TAB_COLUMNS + 1) * TAB_COLUMNS,
         _ => columns + 1,
     })
+}
+
+/// Tells whether a line, whose trailing blanks are left out, opens a block or a list by its end.
+pub(super) fn opens(line: &str) -> bool {
+    OPENING.iter().any(|end| line.ends_with(end))
 }
 
 pub(super) fn starts_closing(line: &str) -> bool {

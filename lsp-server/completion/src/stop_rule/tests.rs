@@ -226,6 +226,99 @@ fn an_answer_has_at_most_the_lines_that_are_set() {
     assert_eq!(of("fn a() {|\n}\n", "\n    b();\n    c();\n    d();\n"), "\n    b();\n    c();");
 }
 
+/// The part of an answer that its limit of lines leaves, and the part of it that is offered.
+fn cut_to(max_lines: usize, language: &str, marked: &str, answer: &str) -> (String, String) {
+    let rule = stop_rule(language, marked, true, MultilineSetting { max_lines, ..ALWAYS });
+    let end = rule.within(answer.as_bytes()).len();
+    let cut = answer[..end].trim_end();
+    (cut.to_owned(), rule.whole(cut, &answer.as_bytes()[cut.len()..]).to_owned())
+}
+
+/// The limit of lines ended an offer in Python on `if shape.area() > largest_area:`, so that Tab
+/// made a program that cannot be read.
+#[test]
+fn an_offer_that_the_limit_of_lines_cuts_does_not_end_on_the_header_of_a_block() {
+    let block = "fn a() {\n    |\n}\n";
+    for (language, place, answer, whole) in [
+        ("python", "def a():\n    |\n", "b()\n    if c:\n        d()\n", "b()"),
+        ("python", "def a():\n    |\n", "b()\n    try:\n\n        d()\n", "b()"),
+        ("python", "class A:\n    |\n", "b = 1\n\n    @property\n    def c(self):\n", "b = 1"),
+        ("rust", block, "b();\n    if c {\n        d();\n", "b();"),
+        ("rust", block, "b();\n    let c = || {\n        d();\n", "b();"),
+        ("rust", "impl A {\n    |\n}\n", "fn b() {}\n    #[test]\n    fn c() {\n", "fn b() {}"),
+        ("c", "void a(void)\n{\n\t|\n}\n", "b();\n\tif (c)\n\t\td();\n", "b();"),
+        ("cpp", "namespace a {\n  |\n}\n", "int b;\n  void c()\n  {\n    d();\n", "int b;"),
+        ("cpp", "void a() {\n  |\n}\n", "b();\n  for (auto c : d) {\n    e();\n", "b();"),
+        ("go", "func a() {\n\t|\n}\n", "b()\n\tif c {\n\t\td()\n", "b()"),
+        ("javascript", "a(() => {\n  |\n});\n", "b();\n  c(() => {\n    d();\n", "b();"),
+        ("javascript", "if (a) {\n  |\n}\n", "b();\n  if (c)\n    d();\n", "b();"),
+        ("typescript", "class A {\n  |\n}\n", "b = 1;\n  c(): void {\n    d();\n", "b = 1;"),
+        ("typescriptreact", "function A() {\n  |\n}\n", "b();\n  return (\n    <c/>\n", "b();"),
+        ("java", "void a() {\n  |\n}\n", "b();\n  if (c) {\n    d();\n", "b();"),
+        ("csharp", "class A\n{\n    |\n}\n", "int b;\n    void C()\n    {\n", "int b;"),
+        (
+            "php",
+            "function a() {\n    |\n}\n",
+            "b();\n    foreach ($c as $d):\n        e();",
+            "b();",
+        ),
+        ("kotlin", "fun a() {\n    |\n}\n", "b()\n    c.forEach {\n        d()\n", "b()"),
+        ("swift", "func a() {\n    |\n}\n", "b()\n    guard c else {\n        return\n", "b()"),
+        ("scala", "def a =\n  |\n", "b()\n  if c then\n    d()\n", "b()"),
+        ("ruby", "def a\n  |\nend\n", "b\n  if c\n    d\n", "b"),
+        ("ruby", "def a\n  |\nend\n", "b\n  c.each do |d|\n    e\n", "b"),
+        ("lua", "if a then\n  |\nend\n", "b()\n  local function c()\n    d()\n", "b()"),
+        ("shellscript", "a() {\n  |\n}\n", "b\n  for c in d; do\n    e\n", "b"),
+        ("fish", "function a\n    |\nend\n", "b\n    if c\n        d\n", "b"),
+        ("elixir", "def a do\n  |\nend\n", "b()\n  case c do\n    1 -> d\n", "b()"),
+        ("julia", "function a()\n    |\nend\n", "b()\n    while c\n        d()\n", "b()"),
+        ("haskell", "a = do\n  |\n", "b\n  when c $ do\n    d\n", "b"),
+        ("coffeescript", "a = ->\n  |\n", "b()\n  if c\n    d()\n", "b()"),
+        ("yaml", "a:\n  |\n", "b: 1\n  c:\n    d: 2\n", "b: 1"),
+        ("html", "<a>\n  |\n</a>\n", "<b/>\n  <c>\n    d\n", "<b/>"),
+    ] {
+        // Of the last line only its indentation is known.
+        let (cut, offered) = cut_to(answer.lines().count() - 1, language, place, answer);
+        assert_ne!(cut, whole, "{language}: the limit ends it on a header");
+        assert_eq!(offered, whole, "{language}: {answer}");
+    }
+}
+
+#[test]
+fn an_offer_that_is_cut_ends_with_a_whole_statement() {
+    let block = "fn a() {\n    |\n}\n";
+    for (language, place, limit, answer, whole) in [
+        ("rust", block, 3, "b();\n    c(\n        d,\n        e,\n    );\n", "b();"),
+        ("rust", block, 2, "b();\n    let c =\n        d();\n", "b();"),
+        ("rust", block, 3, "b();\n    c();\n    d();\n    e();\n", "b();\n    c();\n    d();"),
+        (
+            "rust",
+            block,
+            3,
+            "if b {\n        c();\n        d();\n        e();\n    }\n",
+            "if b {\n        c();\n        d();",
+        ),
+        ("python", "def a():\n    |\n", 2, "b = [\n        1,\n        2,\n", "b = [\n        1,"),
+        ("python", "def a():\n    |\n", 2, "'''B\n    c:\n        d\n", "'''B\n    c:"),
+        ("python", "def a():\n    |\n        b()\n", 2, "c()\n    if d:\n    e", "c()\n    if d:"),
+        ("javascript", "a = {\n  |\n};\n", 3, "b: 1,\n  c: [\n    2,\n    3,\n", "b: 1,"),
+        (
+            "javascript",
+            "|\n",
+            3,
+            "a(() => {\n  b();\n  c();\n  d();\n});\n",
+            "a(() => {\n  b();\n  c();",
+        ),
+        ("text", "  |\n", 2, "a\n  # Note:\n  b\n", "a\n  # Note:"),
+        ("python", "def a():\n    |\n", 2, "if b:\n        if c:\n            d", "if b:"),
+    ] {
+        let (_, offered) = cut_to(limit, language, place, answer);
+        assert_eq!(offered, whole, "{language}: {answer}");
+    }
+    let line = StopRule::LINE;
+    assert_eq!(line.whole("if a:", b"\n  b()"), "if a:", "a line may be a header");
+}
+
 #[test]
 fn an_answer_that_leaves_the_blank_line_is_empty() {
     assert_eq!(within("rust", "fn a() {\n    |\n}\n", "\n    b();\n"), "");
@@ -259,7 +352,8 @@ fn decoding_ends_with_the_token_that_shows_the_end() {
     let pieces = ["b", ":\n", "   ", " c()\n", "el", "se", ":\n", "    d()\n", "e", " = 1", "\n"];
     assert_eq!(stopped_in("python", "if a |\n", &pieces), (10, end), "`e` may be an `else`");
     let many: Vec<&str> = [" b();\n"].repeat(9);
-    assert_eq!(stopped("fn a() {\n|\n}\n", &many), (7, Some(StopReason::MaxLines)));
+    let last = Some(StopReason::MaxLines);
+    assert_eq!(stopped("fn a() {\n|\n}\n", &many), (8, last), "the next line's indentation");
     let one = StopRule::LINE;
     assert_eq!(one.stop(b"b();\n", b"\n"), Some(StopReason::Newline));
     assert_eq!(one.stop(b"b();", b";"), None);
@@ -275,7 +369,10 @@ fn the_end_lies_in_the_answer_for_any_text() {
             let stop_rule = stop_rule(language, place, true, ALWAYS);
             for end in 0..=answer.len() {
                 let answer = &answer.as_bytes()[..end];
-                assert!(answer.starts_with(stop_rule.within(answer)), "{language}: {place}");
+                let shown = stop_rule.within(answer);
+                assert!(answer.starts_with(shown), "{language}: {place}");
+                let (text, next) = (valid_utf8_prefix(shown), &answer[shown.len()..]);
+                assert!(text.starts_with(stop_rule.whole(text, next)), "{language}: {place}");
                 stop_rule.stop(answer, &answer[end.saturating_sub(3)..]);
             }
         }
