@@ -230,7 +230,7 @@ export class Window {
         return this.page.locator(ROW, { hasText: entry });
     }
 
-    /** The entries of the open list. Rows of an earlier list stay in the page without being seen. */
+    /** The entries of the open list. Rows of an earlier list stay in the page, but are not seen. */
     async choices() {
         const names = this.page.locator(`${ROW} .label-name`).filter({ visible: true });
         return (await names.allTextContents()).map((name) => name.trim());
