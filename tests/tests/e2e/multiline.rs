@@ -20,6 +20,19 @@ fn main() {
 }
 ";
 
+const SHAPES: &str = "\
+class Shape:
+    def area(self):
+        return self.width * self.height
+
+
+def largest(shapes):
+    largest_area = 0
+    largest_shape = None
+    |
+    return largest_shape
+";
+
 #[test]
 fn an_invoked_completion_in_an_empty_block_has_its_lines() {
     let home = Home::with(Model::Qwen, PATIENT);
@@ -73,6 +86,25 @@ fn several_lines_can_be_switched_off() {
     let editor = home.editor();
     let asked = Buffer::open(&editor, "asked.rs", EMPTY).ask();
     assert!(asked.iter().all(|item| !item.insert_text.contains('\n')), "{asked:?}");
+}
+
+/// The second line of the loop is the header of a block. Where it was the last one that was shown,
+/// Tab made a program that cannot be read.
+#[test]
+fn an_offer_that_is_cut_does_not_end_on_the_header_of_a_block() {
+    let config = format!("{PATIENT}completion.max_lines = 2\n");
+    let home = Home::with(Model::Qwen, &config);
+    let editor = home.editor();
+    let asked = Buffer::open(&editor, "largest.py", SHAPES).ask();
+    let first = &asked[0];
+    assert_eq!(first.insert_text, "for shape in shapes:", "one line, as any offer may be");
+    for item in &asked {
+        let several = item.insert_text.contains('\n');
+        assert!(!several || !item.insert_text.ends_with(':'), "{}", item.insert_text);
+    }
+    let made = home.completions();
+    let made = made.iter().find(|made| made.id == first.id).expect("its record");
+    assert_eq!(made.stop, StopReason::MaxLines, "the limit ended it");
 }
 
 /// With `always`, a block comes without being asked for. It is taken line by line, and what is left
