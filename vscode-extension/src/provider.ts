@@ -58,7 +58,8 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
                 if (kind === END_REJECTED) this.reportRejected(offerId(item));
             },
         });
-        // VS Code hides the offer without a report when only the cursor moves.
+        // VS Code hides the offer without a report when only the cursor moves, and when the window
+        // or the editor loses the focus.
         this.subscriptions = [
             registered.registration,
             vscode.window.onDidChangeTextEditorSelection(({ textEditor }) =>
@@ -67,6 +68,10 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             vscode.window.onDidChangeActiveTextEditor((editor) => {
                 this.lastReason.forget();
                 if (editor) this.cursorIn(editor);
+                else this.reportHidden(this.offers.hide());
+            }),
+            vscode.window.onDidChangeWindowState(({ focused }) => {
+                if (!focused) this.reportHidden(this.offers.hide());
             }),
             vscode.workspace.onDidChangeConfiguration((event) => {
                 if (SWITCHES.some((name) => affects(event, name))) this.lastReason.forget();

@@ -47,6 +47,14 @@ test('an offer stays while its text is typed', () => {
     assert.equal(offers.at(view('list.'), 5), undefined);
 });
 
+test('an offer that the editor hides is named once', () => {
+    const { offers } = offered();
+    assert.equal(offers.leftBehind(view('list.'), 5), undefined, 'the cursor is still there');
+    assert.equal(offers.hide(), '1-1');
+    assert.equal(offers.hide(), undefined);
+    assert.equal(offers.leftBehind(view('list.'), 4), undefined, 'nothing is on screen');
+});
+
 test('a part is counted in UTF-16 units from where the text is inserted', () => {
     const { offer } = offered();
     assert.equal(partAccepted(offer, view('list.push'), 9), 4);

@@ -66,12 +66,16 @@ export class Offers {
         this.replace([]);
     }
 
-    /** Forgets the live offer and returns its id, if the cursor has left it. */
-    leftBehind(view: TextView, cursor: number): string | undefined {
-        if (!this.live || this.at(view, cursor)) return undefined;
-        const { id } = this.live;
+    /** Forgets the live offer and returns its id, because the editor hides it. */
+    hide(): string | undefined {
+        const id = this.live?.id;
         this.clear();
         return id;
+    }
+
+    /** Forgets the live offer and returns its id, if the cursor has left it. */
+    leftBehind(view: TextView, cursor: number): string | undefined {
+        return this.at(view, cursor) ? undefined : this.hide();
     }
 
     /** The live offer, if its text still continues the text before the cursor. */
