@@ -123,3 +123,13 @@ test('a workspace sets whether there are offers, and nothing else', () => {
     assert.equal(supported, 'limited');
     assert.ok(restrictedConfigurations.includes('hone.path'));
 });
+
+test('notifications are shown by say.ts alone, which makes no links of names', () => {
+    const files = readdirSync(new URL('../src', import.meta.url), { withFileTypes: true });
+    const names = files.filter((entry) => entry.isFile()).map(({ name }) => name);
+    const shows = /show(Information|Warning|Error)Message/;
+    assert.deepEqual(
+        names.filter((name) => shows.test(source(name))),
+        ['say.ts'],
+    );
+});

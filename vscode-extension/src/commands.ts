@@ -13,6 +13,7 @@ import type { Provider } from './provider';
 import { BASE } from './core/adapters';
 import { learnRequest, statusRequest } from './core/protocol';
 import { acceptedOfJudged, learnerLine } from './core/summary';
+import { say } from './say';
 import type { Server } from './server';
 import { toggle, toggleLanguage } from './settings';
 import type { Walkthrough } from './walkthrough';
@@ -68,7 +69,7 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
             try {
                 await action();
             } catch (error) {
-                void vscode.window.showErrorMessage(`Hone: ${(error as Error).message}`);
+                void say('error', `Hone: ${(error as Error).message}`);
             }
         }),
     );
@@ -90,7 +91,7 @@ async function status(server: Server): Promise<void> {
         `${accepted} of ${judged} judged offers were accepted.`,
         `${learnerLine(known)}.`,
     ].join(' ');
-    const picked = await vscode.window.showInformationMessage(text, report);
+    const picked = await say('information', text, report);
     if (picked === report) await vscode.commands.executeCommand('hone.report');
 }
 
@@ -106,7 +107,7 @@ async function learn(server: Server): Promise<void> {
         : waiting === 0
           ? 'there is nothing to learn from yet: no judged offer waits'
           : 'an update is already under way';
-    void vscode.window.showInformationMessage(`Hone: ${text}`);
+    void say('information', `Hone: ${text}`);
 }
 
 async function rehearse(server: Server): Promise<void> {

@@ -4,6 +4,7 @@
 import * as vscode from 'vscode';
 import { send, serverKeys, type Values } from './core/configuration';
 import { ask } from './core/program';
+import { say } from './say';
 import type { Server } from './server';
 import { affects, setByUser } from './settings';
 
@@ -42,7 +43,7 @@ export class Configurator implements vscode.Disposable {
         this.last = this.last
             .then(() => this.apply())
             .catch((error: Error) => {
-                void vscode.window.showErrorMessage(`Hone: ${error.message}`);
+                void say('error', `Hone: ${error.message}`);
             });
     }
 
@@ -59,14 +60,15 @@ export class Configurator implements vscode.Disposable {
     private report(refusals: readonly string[]): void {
         const told = refusals.join('. ');
         if (told !== '' && told !== this.told) {
-            void vscode.window.showErrorMessage(`Hone: ${told}`);
+            void say('error', `Hone: ${told}`);
         }
         this.told = told;
     }
 
     private async offerRestart(): Promise<void> {
         const now = 'Restart Now';
-        const picked = await vscode.window.showInformationMessage(
+        const picked = await say(
+            'information',
             'Hone: this setting takes effect when the server restarts.',
             now,
         );

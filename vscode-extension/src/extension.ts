@@ -14,6 +14,7 @@ import { affects } from './settings';
 import { needOf } from './core/need';
 import { problemMessage, Problems } from './core/problems';
 import { Thinking } from './core/status';
+import { say } from './say';
 import { StatusBar } from './statusbar';
 import { Walkthrough } from './walkthrough';
 import { WarmStart } from './warmStart';
@@ -90,7 +91,7 @@ function showEachProblemOnce(server: Server): vscode.Disposable {
         // A list of models that cannot be had is an error like any other.
         if (need && (await askFor(need, server).catch(() => false))) return;
         const [title, command] = remedy(server, problem);
-        const picked = await vscode.window.showErrorMessage(problemMessage(problem), title);
+        const picked = await say('error', problemMessage(problem), title);
         if (picked) await vscode.commands.executeCommand(command);
     });
 }

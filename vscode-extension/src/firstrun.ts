@@ -6,16 +6,14 @@ import { cursor, scratchesFor, type Scratch } from './core/scratch';
 import { NEED_TEXT, type Need } from './core/need';
 import { size } from './core/models';
 import { downloadNeeded, neededModel } from './modelpicker';
+import { say } from './say';
 import type { Server } from './server';
 
 /** Asks for what is not there yet. Returns false if it cannot tell what that is. */
 export async function askFor(need: Need, server: Server): Promise<boolean> {
     if (need === 'program') {
         const install = 'How to Install';
-        const picked = await vscode.window.showInformationMessage(
-            `Hone: ${NEED_TEXT.program}.`,
-            install,
-        );
+        const picked = await say('information', `Hone: ${NEED_TEXT.program}.`, install);
         if (picked) await vscode.commands.executeCommand('hone.install');
         return true;
     }
@@ -23,13 +21,13 @@ export async function askFor(need: Need, server: Server): Promise<boolean> {
     if (!model) return false;
     const [download, other] = ['Download', 'Choose Another'];
     const text = `Hone needs a model: ${model.name}, ${size(model)}.`;
-    const picked = await vscode.window.showInformationMessage(text, download, other);
+    const picked = await say('information', text, download, other);
     if (picked === other) await vscode.commands.executeCommand('hone.model');
     if (picked !== download) return true;
     try {
         await downloadNeeded(server, model);
     } catch (error) {
-        void vscode.window.showErrorMessage(`Hone: ${(error as Error).message}`);
+        void say('error', `Hone: ${(error as Error).message}`);
     }
     return true;
 }

@@ -6,6 +6,7 @@ import { BASE, parseAdapters, type Adapter } from './core/adapters';
 import { ask } from './core/program';
 import { forgetRequest, type Forgotten } from './core/protocol';
 import { pick } from './picker';
+import { confirm, say } from './say';
 import type { Server } from './server';
 
 export async function toggleLearning(server: Server): Promise<void> {
@@ -15,7 +16,7 @@ export async function toggleLearning(server: Server): Promise<void> {
     const setting = await ask(path, ['config', 'get', 'learning.enabled', '--json']);
     const enabled = JSON.parse(setting) as boolean;
     const printed = await ask(path, [enabled ? 'pause' : 'resume']);
-    void vscode.window.showInformationMessage(`Hone: ${printed.trim()}`);
+    void say('information', `Hone: ${printed.trim()}`);
 }
 
 export async function pickAdapter(server: Server): Promise<void> {
@@ -23,7 +24,7 @@ export async function pickAdapter(server: Server): Promise<void> {
     const { active, adapters } = parseAdapters(await ask(path, ['adapter', 'list', '--json']));
     if (adapters.length === 0) {
         const text = 'Hone: nothing was learned yet, so there is nothing to roll back';
-        void vscode.window.showInformationMessage(text);
+        void say('information', text);
         return;
     }
     const entries = [
@@ -34,7 +35,7 @@ export async function pickAdapter(server: Server): Promise<void> {
     const picked = await pick(title, entries.reverse(), ({ version }) => version === active);
     if (!picked || picked.version === active) return;
     const printed = await ask(path, ['adapter', 'use', String(picked.version)]);
-    void vscode.window.showInformationMessage(`Hone: ${printed.trim()}`);
+    void say('information', `Hone: ${printed.trim()}`);
 }
 
 export async function forgetFile(server: Server): Promise<void> {
@@ -45,18 +46,19 @@ export async function forgetFile(server: Server): Promise<void> {
     const detail =
         'This erases its offers and labels, and every adapter that learned from them. ' +
         'It cannot be undone.';
-    const picked = await vscode.window.showWarningMessage(
+    const picked = await confirm(
+        'warning',
         `Forget what Hone has recorded about ${name}?`,
-        { modal: true, detail },
+        detail,
         forget,
     );
     if (picked !== forget) return;
     const client = server.client();
     const uri = client.code2ProtocolConverter.asUri(document.uri);
     const forgotten = await client.sendRequest(forgetRequest, { uri });
-    void vscode.window.showInformationMessage(`Hone: ${forgottenLine(name, forgotten)}`);
+    void say('information', `Hone: ${forgottenLine(name, forgotten)}`);
     if (forgotten.adapters_left) {
-        void vscode.window.showWarningMessage(`Hone: ${forgotten.adapters_left}`);
+        void say('warning', `Hone: ${forgotten.adapters_left}`);
     }
 }
 

@@ -4,6 +4,7 @@ import * as vscode from 'vscode';
 import { canShow, type Reason } from './core/reason';
 import { snoozeRequest, type Snooze } from './core/protocol';
 import { pick } from './picker';
+import { say } from './say';
 import type { Server } from './server';
 import { eagerness, setEagerness } from './settings';
 
@@ -11,7 +12,7 @@ import { eagerness, setEagerness } from './settings';
 export async function why(reason: Reason | undefined): Promise<void> {
     if (!reason) {
         const text = 'Hone: nothing was asked in this file yet';
-        void vscode.window.showInformationMessage(text);
+        void say('information', text);
         return;
     }
     const [again, copy] = ['Show It All the Same', 'Copy the Command'];
@@ -21,7 +22,7 @@ export async function why(reason: Reason | undefined): Promise<void> {
         `Hone: ${sentence}`,
         ...(remedy === undefined ? [] : [`To change it: ${remedy}`]),
     ];
-    const picked = await vscode.window.showInformationMessage(text.join(' '), ...choices);
+    const picked = await say('information', text.join(' '), ...choices);
     if (picked === again) {
         // The click has put the focus onto the message.
         await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');

@@ -13,6 +13,7 @@ import {
 } from './core/models';
 import { ask, run } from './core/program';
 import { pick } from './picker';
+import { say } from './say';
 import type { Server } from './server';
 import { downloadRoute } from './settings';
 
@@ -64,7 +65,7 @@ async function serve(server: Server, name: string): Promise<void> {
 
 async function offerToTry(name: string): Promise<void> {
     const tryIt = 'Try It';
-    const picked = await vscode.window.showInformationMessage(`Hone is ready: ${name}.`, tryIt);
+    const picked = await say('information', `Hone is ready: ${name}.`, tryIt);
     if (picked) await vscode.commands.executeCommand('hone.tryIt');
 }
 
@@ -94,7 +95,7 @@ async function fetched(path: string, model: Model): Promise<string | undefined> 
         } catch (error) {
             // Its reason names what was asked and by which way. What has arrived is kept.
             const text = `Hone: ${(error as Error).message}`;
-            const next = await vscode.window.showErrorMessage(text, AGAIN, FROM_FILE);
+            const next = await say('error', text, AGAIN, FROM_FILE);
             if (next === FROM_FILE) return fromFile(path);
             if (next !== AGAIN) return undefined;
         }

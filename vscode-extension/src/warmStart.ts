@@ -7,6 +7,7 @@ import { ask, run } from './core/program';
 import { onPath, thisMachine } from './core/search';
 import { HistoryLearning, learnHistory } from './core/warmStart';
 import { pickTrustedFolder } from './folder';
+import { confirm, say } from './say';
 import type { Server } from './server';
 
 const ALL = 'Learn from All Commits';
@@ -29,16 +30,17 @@ export class WarmStart implements vscode.Disposable {
             'now. On two cores this takes half an hour and more, at low priority. You ' +
             'can stop it, and it goes on from there when you start it again. “Hone: Roll Back ' +
             'the Adapter” takes back what it learned.';
-        const picked = await vscode.window.showInformationMessage(
+        const picked = await confirm(
+            'information',
             `Learn from the history of ${folder.name}?`,
-            { modal: true, detail },
+            detail,
             ...(me === undefined ? [ALL] : [ALL, MINE]),
         );
         if (!picked) return false;
         const author = picked === MINE ? me : undefined;
         const said = await this.learnFrom(folder.uri.fsPath, author);
         if (said === undefined) return false;
-        void vscode.window.showInformationMessage(`Hone: ${said}`);
+        void say('information', `Hone: ${said}`);
         return true;
     }
 
