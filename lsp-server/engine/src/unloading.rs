@@ -85,12 +85,17 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> UnloadingEngine<E, L> {
 
     fn load_again(&mut self) -> Result<E, EngineError> {
         let mut engine = (self.load)()?;
-        let versions: Vec<_> = self.adapters.iter().map(|(version, _)| *version).collect();
-        // A candidate is loaded from a temporary file, which goes when it is registered. One that
-        // was forgotten in the meantime has no file at all, and no request asks for it.
-        for (version, path) in &self.adapters {
+        // A candidate is loaded from a temporary file, which goes when it is registered.
+        for (version, path) in &mut self.adapters {
             let registered = (self.files)(*version);
-            let path = if registered.exists() { &registered } else { path };
+            if registered.exists() {
+                *path = registered;
+            }
+        }
+        // One that was forgotten in the meantime has no file at all, and no request asks for it.
+        self.adapters.retain(|(_, path)| path.exists());
+        let versions: Vec<_> = self.adapters.iter().map(|(version, _)| *version).collect();
+        for (version, path) in &self.adapters {
             // It stays in the list, because there may be memory for it the next time.
             if let Err(error) = engine.load_adapter(*version, path, &versions) {
                 tracing::warn!("adapter v{version}: {error}");
@@ -227,14 +232,17 @@ mod tests {
             Ok(Noting(scripted, seen.clone()))
         };
         let folder = tempfile::tempdir().unwrap();
-        let registered = folder.path().join("2");
+        let [registered, unregistered] = ["2", "three"].map(|name| folder.path().join(name));
+        let forgotten = folder.path().join("four");
         let files = folder.path().to_owned();
         let files: AdapterFiles = Box::new(move |version| files.join(version.to_string()));
         let mut engine = UnloadingEngine::new(load, files, residence.clone()).unwrap();
         engine.load_adapter(1, Path::new("one"), &[]).unwrap();
         engine.load_adapter(2, Path::new("two"), &[1]).unwrap();
         std::fs::write(&registered, "").unwrap();
-        engine.load_adapter(3, Path::new("three"), &[2]).unwrap();
+        std::fs::write(&unregistered, "").unwrap();
+        engine.load_adapter(3, &unregistered, &[2]).unwrap();
+        engine.load_adapter(4, &forgotten, &[2, 3]).unwrap();
         assert_eq!(residence.get(), Resident::Loaded);
         engine.unload();
         engine.unload();
@@ -242,9 +250,11 @@ mod tests {
         assert_eq!((engine.tokenizer())("ab"), [97, 98], "text is tokenized all the same");
         notes.lock().unwrap().clear();
         engine.warm(&prompt(), &AtomicBool::default()).unwrap();
-        // The second was registered since it was loaded, and the third was not.
+        // The second was registered since it was loaded, the third was not, and the fourth was
+        // forgotten: the daemon warned that it cannot load what it had itself removed.
         let second = format!("2 {} [2, 3]", registered.display());
-        assert_eq!(*notes.lock().unwrap(), ["load", &second, "3 three [2, 3]", "warm"]);
+        let third = format!("3 {} [2, 3]", unregistered.display());
+        assert_eq!(*notes.lock().unwrap(), ["load", &second, &third, "warm"]);
         assert_eq!(residence.get(), Resident::Loaded);
     }
 
