@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod peft;
 mod platform;
 pub mod random_model;
+pub mod size;
 pub mod store;
 pub mod team;
 pub mod vocab;

@@ -106,16 +106,19 @@ pub enum ManifestError {
     #[error("{}{}: {what}", path.display(), line.map_or(String::new(), |line| format!(":{line}")))]
     Invalid { path: PathBuf, line: Option<usize>, what: String },
     #[error(
-        "unknown model {name:?}; known: {known} (more can be added as *.toml in {})",
-        dir.display()
+        "unknown model {name:?}{}; `hone model list` shows the known ones",
+        nearest.as_ref().map_or(String::new(), |nearest| format!("; the nearest is {nearest}"))
     )]
-    UnknownModel { name: String, known: String, dir: PathBuf },
+    UnknownModel { name: String, nearest: Option<String> },
 }
+
+/// Two names at least as alike as this (Jaro-Winkler) are taken for the same with a typing mistake,
+/// as clap takes them.
+const LIKENESS_MIN: f64 = 0.7;
 
 /// Every known manifest. There is at least one, and exactly one is the default.
 #[derive(Debug)]
 pub struct Catalogue {
-    dir: PathBuf,
     manifests: Vec<Manifest>,
 }
 
@@ -133,7 +136,7 @@ impl Catalogue {
 
     /// The same without the user's manifests that are wrong, and what is wrong with those.
     pub fn usable(dir: &Path) -> (Catalogue, Vec<ManifestError>) {
-        let mut catalogue = Catalogue { dir: dir.to_owned(), manifests: Vec::new() };
+        let mut catalogue = Catalogue { manifests: Vec::new() };
         let mut wrong = vec![];
         let mut add = |parsed: Result<Manifest, ManifestError>| match parsed {
             Ok(manifest) => catalogue.add(manifest),
@@ -159,15 +162,22 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// No model has this name. The message lists the known names.
+    /// No model has this name. The message names the one that is meant, if one is like it.
     pub fn get(&self, name: &str) -> Result<&Manifest, ManifestError> {
         self.iter().find(|manifest| manifest.name == name).ok_or_else(|| {
             ManifestError::UnknownModel {
                 name: name.to_owned(),
-                known: self.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", "),
-                dir: self.dir.clone(),
+                nearest: self.nearest(name).map(str::to_owned),
             }
         })
+    }
+
+    /// The name that is most like this one, if any is.
+    fn nearest(&self, name: &str) -> Option<&str> {
+        let names = self.iter().map(|manifest| manifest.name.as_str());
+        let likeness = names.map(|known| (strsim::jaro_winkler(name, known), known));
+        let alike = likeness.filter(|(likeness, _)| *likeness > LIKENESS_MIN);
+        alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
     }
 
     /// The model that is used if none is named.
@@ -343,14 +353,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_model_lists_the_known_ones() {
+    fn an_unknown_model_names_the_nearest_one_and_where_all_are_listed() {
         let catalogue = Catalogue::load(Path::new("/home/u/models")).unwrap();
-        let error = catalogue.get("gpt").unwrap_err().to_string();
-        assert!(
-            error.starts_with(r#"unknown model "gpt"; known: qwen2.5-coder-0.5b, "#),
-            "{error}"
+        let error = |name| catalogue.get(name).unwrap_err().to_string();
+        assert_eq!(
+            error("qwen2.5-codr-0.5b"),
+            "unknown model \"qwen2.5-codr-0.5b\"; the nearest is qwen2.5-coder-0.5b; \
+             `hone model list` shows the known ones"
         );
-        assert!(error.contains("/home/u/models"), "{error}");
+        assert_eq!(error("zzz"), "unknown model \"zzz\"; `hone model list` shows the known ones");
     }
 
     #[test]

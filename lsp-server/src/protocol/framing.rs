@@ -3,6 +3,7 @@
 //! stream.
 
 use super::outline::{Outline, Scanner};
+use models::size::Size;
 use std::borrow::Cow;
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -135,8 +136,8 @@ pub async fn write(writer: &mut (impl AsyncWrite + Unpin), body: &[u8]) -> io::R
 
 /// What is wrong with a message of so many bytes.
 pub fn too_long(bytes: usize) -> String {
-    let mb = |bytes: usize| bytes as f64 / 1e6;
-    format!("has {:.1} MB, and Hone reads at most {:.1} MB", mb(bytes), mb(MAX_MESSAGE_BYTES))
+    let size = |bytes: usize| Size(bytes as u64);
+    format!("has {}, and Hone reads at most {}", size(bytes), size(MAX_MESSAGE_BYTES))
 }
 
 /// A message in which every half of a character has a place that JSON allows. Clients whose texts
@@ -249,7 +250,7 @@ mod tests {
         assert_eq!(outline.method.as_deref(), Some("textDocument/didOpen"));
         assert_eq!(outline.uri.as_deref(), Some("x:a"));
         assert_eq!(read(&wire.as_bytes()[..length]).await, [], "it ends within the message");
-        assert_eq!(too_long(69_000_000), "has 69.0 MB, and Hone reads at most 67.1 MB");
+        assert_eq!(too_long(69_000_000), "has 66 MiB, and Hone reads at most 64 MiB");
     }
 
     #[test]

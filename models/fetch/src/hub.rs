@@ -9,11 +9,12 @@ mod cache;
 
 use crate::download::{self, Fault};
 use crate::pinning;
-use crate::progress::{PullProgress, human};
+use crate::progress::PullProgress;
 use crate::{pypi, route};
 use cache::HubCache;
 use models::file;
 use models::manifest::{Manifest, ManifestError, Source};
+use models::size::Size;
 use models::store::{self, Store, StoreError};
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -30,9 +31,9 @@ pub enum PullError {
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
     #[error(
-        "no space left for {} ({missing} bytes are missing); free some and pull again: \
+        "no space left for {}, which needs {} more; free some and pull again: \
          what was fetched is kept",
-        path.display()
+        path.display(), Size(*missing)
     )]
     DiskFull { path: PathBuf, missing: u64 },
     #[error(
@@ -162,7 +163,7 @@ fn pull_pinned(
     let name = &manifest.name;
     match store.verified(manifest) {
         Ok(path) => {
-            progress.note(&format!("{name} is already at {}", path.display()));
+            progress.note(&format!("{name} is here already"));
             return Ok(path);
         }
         Err(StoreError::Missing { .. }) => {}
@@ -185,7 +186,6 @@ fn pull_pinned(
             Ok(()) => {
                 clean_up(manifest, &part);
                 failed.reasons.iter().for_each(|(from, why)| progress.note(&told(from, why)));
-                progress.note(&format!("{name} is at {}", path.display()));
                 return Ok(path);
             }
             // It is told once: with the success of another source, or in the error.
@@ -273,7 +273,7 @@ fn pull_source(
         progress.note(&format!(
             "fetching {} ({}) from {}",
             manifest.name,
-            human(manifest.bytes),
+            Size(manifest.bytes),
             label(remotes, source)
         ));
         let agent = &remotes.agent;

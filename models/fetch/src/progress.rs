@@ -1,8 +1,10 @@
 //! Shows how far a pull has come.
 
 use crate::limits::{PROGRESS_LINES_MAX, PROGRESS_STEP_BYTES};
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use models::size::Size;
 use serde::Serialize;
+use std::fmt;
 use std::io::Write;
 
 /// A pull reports to it what it does. There is one transfer at a time.
@@ -34,10 +36,16 @@ pub struct TerminalProgress {
 impl PullProgress for TerminalProgress {
     fn start(&mut self, total: u64) {
         let bar = ProgressBar::new(total);
-        let template = "{bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  {eta} left";
+        let template = "{bar:32} {come} of {size}  {bytes_per_sec}  {eta} left";
         // The template is a constant. If it had a typo, the default bar would be shown.
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            let come = |state: &ProgressState, to: &mut dyn fmt::Write| {
+                let _ = write!(to, "{}", Size(state.pos()));
+            };
+            let size = |state: &ProgressState, to: &mut dyn fmt::Write| {
+                let _ = write!(to, "{}", Size(state.len().unwrap_or(0)));
+            };
+            bar.set_style(style.with_key("come", come).with_key("size", size));
         }
         self.bar = Some(bar);
     }
@@ -125,11 +133,6 @@ impl<W: Write> PullProgress for JsonProgress<W> {
     fn note(&mut self, text: &str) {
         self.write(&ProgressLine::Note { note: text });
     }
-}
-
-/// A size for a note, such as `491.40 MB`.
-pub(crate) fn human(bytes: u64) -> String {
-    HumanBytes(bytes).to_string()
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn a_message_that_is_too_long_is_named_and_its_document_is_not_served() {
     let warning = editor.wait_notification("window/logMessage", PATIENCE).expect("a warning");
     let message = warning.params["message"].as_str().unwrap();
     let expected = format!(
-        "{uri}: textDocument/didOpen has 69.0 MB, and Hone reads at most 67.1 MB, so nothing is \
+        "{uri}: textDocument/didOpen has 66 MiB, and Hone reads at most 64 MiB, so nothing is \
          completed there"
     );
     assert_eq!(message, expected);
@@ -73,7 +73,7 @@ fn a_message_that_is_too_long_is_named_and_its_document_is_not_served() {
 
     let long = json!({"text": "x".repeat(69_000_000)});
     let error = editor.request("workspace/executeCommand", long).unwrap_err().to_string();
-    let expected = "workspace/executeCommand has 69.0 MB, and Hone reads at most 67.1 MB";
+    let expected = "workspace/executeCommand has 66 MiB, and Hone reads at most 64 MiB";
     assert!(error.contains(expected), "{error}");
 
     editor.open(uri, "rust", WEEK).unwrap();

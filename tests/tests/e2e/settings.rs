@@ -88,7 +88,10 @@ fn a_value_that_would_not_load_is_refused_and_nothing_changes() {
 fn a_model_that_nobody_knows_is_refused_when_it_is_set_and_can_be_replaced() {
     let home = home();
     let error = home.error(&["config", "set", "model.name", "qwen"]);
-    assert!(error.starts_with("model.name: not set: unknown model \"qwen\"; known: "), "{error}");
+    assert!(
+        error.starts_with("model.name: not set: unknown model \"qwen\"; the nearest is "),
+        "{error}"
+    );
     assert!(error.contains("qwen2.5-coder-0.5b"), "{error}");
     assert_eq!(home.output(&["config", "get", "model.name"]), "model.name = \"smollm2-135m\"\n");
     for wrong in ["model.name = \"qwen\"\n", "model.name = 7\n"] {
