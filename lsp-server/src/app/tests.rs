@@ -7,6 +7,7 @@ use crate::adapters::import::ImportedFile;
 use crate::adapters::import::tests::adapter;
 use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::privacy::forget_scope::Scope;
+use crate::report::layout::Layout;
 use crate::report::status::screen;
 use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
 use crate::session::request::Trigger;
@@ -45,7 +46,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
     let app = testing::app::start(&home, config, engine, clock, log).await;
     assert_eq!(testing::app::try_first_adapter(&app, |_| Ok(())).await.unwrap(), None);
     testing::app::accept_until_the_trial_ends(&app).await;
-    (app.services.adapters.serving().active(), screen(&app.status()))
+    (app.services.adapters.serving().active(), screen(&app.status(), Layout::UNLIMITED))
 }
 
 #[tokio::test]
@@ -69,7 +70,7 @@ async fn a_model_that_only_serves_says_so_and_starts_no_update() {
     let app = App::start(&home, Config::default(), model, engine, clock, log).await.unwrap();
     let refusal = app.services.adapters.learning_refusal().unwrap();
     assert!(refusal.starts_with("nothing is learned: Hone serves mamba models"), "{refusal}");
-    let screen = screen(&app.status());
+    let screen = screen(&app.status(), Layout::UNLIMITED);
     assert!(screen.contains("does not learn on them; `hone model list` shows"), "{screen}");
     assert!(!screen.contains("until the next update"), "{screen}");
 }

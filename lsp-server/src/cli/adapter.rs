@@ -4,15 +4,16 @@ use crate::adapters::import::{self, ImportedFile};
 use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
+use crate::cli::output;
 use crate::cli::printable;
 use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
 use crate::paths::Paths;
+use crate::report::layout::{Column, Layout};
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
-use comfy_table::{CellAlignment, Table, presets};
 use feedback::clock::{Clock, SystemClock};
 use feedback::event::AdapterVersion;
 use feedback::job::{BeforeAfter, UpdateReport};
@@ -26,6 +27,19 @@ use policy::trial::End;
 use serde_json::json;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+
+const COLUMNS: [Column; 10] = [
+    Column::Text(""),
+    Column::Text("version"),
+    Column::Text("from"),
+    Column::Text("learned"),
+    Column::Number("labels"),
+    Column::Text("trial"),
+    Column::Text("kept"),
+    Column::Number("reward"),
+    Column::Number("KL"),
+    Column::Number("took"),
+];
 
 #[derive(Subcommand)]
 pub enum AdapterCommand {
@@ -146,7 +160,7 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
             let base = (base.as_path(), base_sha256.as_str());
             let basis = Basis { compared_with, generation };
             let version = adopt(home, &path, base, None, basis).await??;
-            say!("{}", json!({ "version": version }))
+            emit!("{}", json!({ "version": version }))
         }
     }
 }
@@ -311,41 +325,36 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
             "generation": registry.generation(),
             "adapters": adapters,
         });
-        say!("{}", serde_json::to_string_pretty(&all)?)?;
+        emit!("{}", serde_json::to_string_pretty(&all)?)?;
         return Ok(());
     }
     if registry.entries().is_empty() {
         say!("nothing learned yet: `hone status` tells how many labels are missing")?;
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header([
-        "", "version", "from", "learned", "labels", "reward", "KL", "took", "kept", "trial",
-    ]);
-    for entry in registry.entries() {
+    say!("{}", adapters_table(registry, output::layout()))?;
+    Ok(())
+}
+
+fn adapters_table(registry: &Registry, layout: Layout) -> String {
+    let row = |entry: &Entry| {
         let report = &entry.report;
-        table.add_row([
+        vec![
             if entry.version == registry.active() { "→".to_owned() } else { String::new() },
             name(entry.version),
             origin(entry),
             date(entry.created_at_ms),
             report.episodes_used.to_string(),
+            tried(registry, entry).to_owned(),
+            if registry.is_kept(entry.version) { "yes".into() } else { "no".to_owned() },
             format!("{:+.2}", report.mean_reward),
             format!("{:.4}", report.kl_base),
             format!("{:.0} s", report.total_ms as f64 / 1000.0),
-            if registry.is_kept(entry.version) { "yes".into() } else { "no".to_owned() },
-            tried(registry, entry).to_owned(),
-        ]);
-    }
-    for column in 4..8 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    say!("{table}")?;
-    say!("reward: mean of its labels; KL: nats per token away from the model alone")?;
-    Ok(())
+        ]
+    };
+    let table = layout.table(&COLUMNS, &registry.entries().iter().map(row).collect::<Vec<_>>());
+    let legend = "reward: mean of its labels; KL: nats per token away from the model alone";
+    format!("{table}\n{}", layout.wrapped(legend))
 }
 
 /// How its trial stands.
@@ -380,16 +389,10 @@ fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> 
         format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
     })?;
     if json {
-        say!("{}", serde_json::to_string_pretty(&object(registry, entry))?)?;
+        emit!("{}", serde_json::to_string_pretty(&object(registry, entry))?)?;
         return Ok(());
     }
-    let report = &entry.report;
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    for (key, value) in rows(registry, entry, report) {
-        table.add_row([key.to_owned(), value]);
-    }
-    say!("{table}")?;
+    say!("{}", output::layout().fields(rows(registry, entry, &entry.report)))?;
     Ok(())
 }
 

@@ -53,10 +53,10 @@ pub const MODEL_NAME: &str = "model.name";
 
 pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
     match command {
-        ConfigCommand::Path => say!("{}", home.config_file().display())?,
+        ConfigCommand::Path => emit!("{}", home.config_file().display())?,
         ConfigCommand::Schema { all, json: _ } => {
             let schema = if all { schema() } else { schema_for_users() };
-            say!("{}", serde_json::to_string_pretty(&schema)?)?;
+            emit!("{}", serde_json::to_string_pretty(&schema)?)?;
         }
         ConfigCommand::Get { key: Some(key), all: _, json } => get(home, &key, json)?,
         ConfigCommand::Get { key: None, all, json } => get_every(home, all, json)?,
@@ -82,7 +82,7 @@ fn get_every(home: &Paths, all: bool, json: bool) -> Result<()> {
 
 fn print(key: &str, value: &Value, json: bool) -> Result<()> {
     if json {
-        say!("{}", serde_json::to_string_pretty(value)?)?;
+        emit!("{}", serde_json::to_string_pretty(value)?)?;
     } else {
         print_below(key, value)?;
     }
@@ -92,7 +92,7 @@ fn print(key: &str, value: &Value, json: bool) -> Result<()> {
 /// Prints one line for each setting, with the name that `hone config set` accepts.
 fn print_below(key: &str, value: &Value) -> Result<()> {
     match value.as_object().filter(|table| !table.is_empty()) {
-        None => say!("{key} = {value}")?,
+        None => emit!("{key} = {value}")?,
         Some(table) => {
             for (name, value) in table {
                 let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
@@ -116,7 +116,7 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
     let all = config.to_json()?;
     let restart = running && known.is_some_and(|known| known["x-restart"] == true);
     if json {
-        say!("{}", json!({ "key": key, "value": value_of(&all, key), "restart": restart }))?;
+        emit!("{}", json!({ "key": key, "value": value_of(&all, key), "restart": restart }))?;
         return Ok(());
     }
     let when = if known.is_some_and(|known| known["x-new-adapter"] == true) {

@@ -81,7 +81,7 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     }
     let done = forget(home, &scope, false).await?;
     if args.json {
-        say!("{}", serde_json::to_string(&done)?)?;
+        emit!("{}", serde_json::to_string(&done)?)?;
     } else if done.is_nothing() {
         match scope {
             Scope::File { .. } | Scope::Folder { .. } => say!("nothing is recorded about {name}")?,

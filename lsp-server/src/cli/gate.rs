@@ -3,12 +3,23 @@
 use crate::adapters::gate_prior;
 use crate::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
 use crate::cli::inspect;
+use crate::cli::output;
 use crate::cli::settings::Configured;
 use crate::paths::Paths;
+use crate::report::layout::{Column, Layout};
 use anyhow::{Context, Result, ensure};
-use comfy_table::{Table, presets};
 use policy::gate::{Gate, GateStatus};
 use std::path::{Path, PathBuf};
+
+const WEIGHTS: [Column; 3] =
+    [Column::Text("feature"), Column::Number("weight"), Column::Number("±")];
+
+const CALIBRATION: [Column; 4] = [
+    Column::Text("predicted"),
+    Column::Number("offers"),
+    Column::Number("mean prediction"),
+    Column::Number("accepted"),
+];
 
 #[derive(Debug, clap::Args)]
 pub struct GateArgs {
@@ -35,45 +46,45 @@ pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
     let status = inspect::current(home).await?;
     let gate = status.evidence.gate.context("this daemon is older and has no gate")?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&gate)?)?;
+        emit!("{}", serde_json::to_string_pretty(&gate)?)?;
     } else {
         let threshold = Configured::read(home).config.gate_threshold("");
-        say!("{}", screen(&gate, threshold))?;
+        say!("{}", screen(&gate, threshold, output::layout()))?;
     }
     Ok(())
 }
 
-fn screen(gate: &GateStatus, threshold: f64) -> String {
-    let mut weights = Table::new();
-    weights.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    weights.set_header(["feature", "weight", "±"]);
+fn screen(gate: &GateStatus, threshold: f64, layout: Layout) -> String {
     let mut sorted: Vec<_> = gate.weights.iter().collect();
     sorted.sort_by(|a, b| b.mean.abs().total_cmp(&a.mean.abs()));
-    for weight in sorted {
-        let number = |value: f64| format!("{value:+.2}");
-        let deviation = format!("{:.2}", weight.deviation);
-        weights.add_row([weight.feature.clone(), number(weight.mean), deviation]);
-    }
-    let mut calibration = Table::new();
-    calibration.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    calibration.set_header(["predicted", "offers", "mean prediction", "accepted"]);
-    for (tenth, bin) in gate.calibration.bins.iter().enumerate().filter(|(_, b)| b.labels > 0) {
-        let mean = |sum: f64| format!("{:.0} %", 100.0 * sum / bin.labels as f64);
-        calibration.add_row([
-            format!("{}–{} %", 10 * tenth, 10 * tenth + 10),
-            bin.labels.to_string(),
-            mean(bin.predicted),
-            mean(bin.accepted),
-        ]);
-    }
-    format!(
+    let weights: Vec<_> = sorted
+        .iter()
+        .map(|weight| {
+            let deviation = format!("{:.2}", weight.deviation);
+            vec![weight.feature.clone(), format!("{:+.2}", weight.mean), deviation]
+        })
+        .collect();
+    let weights = layout.table(&WEIGHTS, &weights);
+    let bins = gate.calibration.bins.iter().enumerate().filter(|(_, bin)| bin.labels > 0);
+    let calibration: Vec<_> = bins
+        .map(|(tenth, bin)| {
+            let mean = |sum: f64| format!("{:.0} %", 100.0 * sum / bin.labels as f64);
+            let range = format!("{}–{} %", 10 * tenth, 10 * tenth + 10);
+            vec![range, bin.labels.to_string(), mean(bin.predicted), mean(bin.accepted)]
+        })
+        .collect();
+    let mut text = format!(
         "The gate shows an offer if the chance that you accept it is at least {:.0} % \
-         (completion.eagerness).\n{} labels learned; a weight above zero speaks for showing.\n\
-         {weights}\n\
-         Each prediction was made before its label was known:\n{calibration}",
+         (completion.eagerness).\n{} labels learned; a weight above zero speaks for showing.\n\n\
+         {weights}",
         100.0 * threshold,
         gate.labels
-    )
+    );
+    if !calibration.is_empty() {
+        text.push_str("\n\nEach prediction was made before its label was known:\n\n");
+        text.push_str(&layout.table(&CALIBRATION, &calibration));
+    }
+    layout.wrapped(&text)
 }
 
 async fn adopt(home: &Paths, from: &Path) -> Result<()> {
@@ -99,14 +110,14 @@ async fn adopt(home: &Paths, from: &Path) -> Result<()> {
 pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {
     let evidence = inspect::current(home).await?.evidence;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?)?;
+        emit!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?)?;
         return Ok(());
     }
     let lines = crate::report::status::trial_lines(&evidence);
     if lines.is_empty() {
         say!("There is no trial yet. The next update begins one.")?;
     } else {
-        say!("{}", lines.join("\n"))?;
+        say!("{}", output::layout().wrapped(&lines.join("\n")))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `hone status`. It asks the daemon if one runs, and else reads its files.
 
 use crate::adapters::registry::Registry;
+use crate::cli::output;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
@@ -40,9 +41,9 @@ pub async fn current(home: &Paths) -> Result<Status> {
 pub async fn status(home: &Paths, json: bool) -> Result<()> {
     let status = current(home).await?;
     if json {
-        say!("{}", serde_json::to_string_pretty(&status)?)?;
+        emit!("{}", serde_json::to_string_pretty(&status)?)?;
     } else {
-        say!("{}", screen(&status))?;
+        say!("{}", screen(&status, output::layout()))?;
     }
     Ok(())
 }

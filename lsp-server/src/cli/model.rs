@@ -4,13 +4,13 @@ mod add;
 mod expected;
 
 use crate::app::startup::configured_manifest;
-use crate::cli::config;
 use crate::cli::settings::Configured;
+use crate::cli::{config, output};
 use crate::config::Config;
 use crate::paths::Paths;
+use crate::report::layout::{Column, Layout};
 use anyhow::Result;
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use model_fetch::hub;
 use model_fetch::progress::{JsonProgress, PullProgress, TerminalProgress};
 use models::architecture;
@@ -20,6 +20,16 @@ use std::path::{Path, PathBuf};
 
 /// How long a line may take with a model that editors show first to those who choose one.
 const SUGGESTED_LINE_MS: u64 = 2000;
+
+const COLUMNS: [Column; 7] = [
+    Column::Text(""),
+    Column::Text("name"),
+    Column::Text("here"),
+    Column::Number("size"),
+    Column::Number("a line"),
+    Column::Text("learns"),
+    Column::Text("licence"),
+];
 
 #[derive(Subcommand)]
 pub enum ModelCommand {
@@ -93,7 +103,7 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
             if name.is_none() {
                 Config::load(&home.config_file())?;
             }
-            say!("{}", store.verified(named(name)?)?.display())
+            emit!("{}", store.verified(named(name)?)?.display())
         }
     }
 }
@@ -105,21 +115,21 @@ fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
         if let Some(notice) = &manifest.notice {
             progress.note(notice);
         }
-        say!("{}", serde_json::json!({ "path": path }))?;
+        emit!("{}", serde_json::json!({ "path": path }))?;
         return Ok(());
     }
     let path = hub::pull(store, manifest, &mut TerminalProgress::default())?;
     if let Some(notice) = &manifest.notice {
         tell!("note: {notice}");
     }
-    say!("{}", path.display())?;
+    emit!("{}", path.display())?;
     Ok(())
 }
 
 fn add(store: &Store, catalogue: &Catalogue, file: &Path, json: bool) -> Result<()> {
     let (manifest, path) = add::add(store, catalogue, file)?;
     if json {
-        return say!("{}", serde_json::json!({ "name": manifest.name, "path": path }));
+        return emit!("{}", serde_json::json!({ "name": manifest.name, "path": path }));
     }
     say!("{}; `hone model use {}` serves it", path.display(), manifest.name)
 }
@@ -148,15 +158,25 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
             })
         })
         .collect();
-    say!("{}", serde_json::to_string_pretty(&serde_json::json!({ "models": models }))?)?;
+    emit!("{}", serde_json::to_string_pretty(&serde_json::json!({ "models": models }))?)?;
     Ok(())
 }
 
 fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(["", "name", "size", "a line", "learns", "licence", "here"]);
-    for manifest in catalogue.iter() {
+    say!("{}", models_table(store, catalogue, configured, output::layout()))?;
+    tell!("a line: estimated for two cores; `hone doctor` tells how fast this machine answers");
+    tell!("learns: no means that the model serves as it is, and nothing is learned on it");
+    tell!("~ before a size: the first pull asks the hub for the exact size and the checksum");
+    Ok(())
+}
+
+fn models_table(
+    store: &Store,
+    catalogue: &Catalogue,
+    configured: Option<&str>,
+    layout: Layout,
+) -> String {
+    let row = |manifest: &Manifest| {
         let mark = if Some(manifest.name.as_str()) == configured { "→" } else { "" };
         let here = match store.status(manifest) {
             ModelStatus::Missing => "no".to_owned(),
@@ -169,13 +189,9 @@ fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Resul
         let about = if manifest.is_pinned() { "" } else { "~" };
         let size = format!("{about}{}", indicatif::HumanBytes(manifest.bytes));
         let line = format!("{:.1} s", expected::line_ms(manifest.bytes) as f64 / 1000.0);
-        let (name, licence) = (manifest.name.clone(), manifest.licence.clone());
         let learns = if architecture::learns(&manifest.architecture) { "yes" } else { "no" };
-        table.add_row([mark.into(), name, size, line, learns.into(), licence, here]);
-    }
-    say!("{table}")?;
-    tell!("a line: estimated for two cores; `hone doctor` tells how fast this machine answers");
-    tell!("learns: no means that the model serves as it is, and nothing is learned on it");
-    tell!("~ before a size: the first pull asks the hub for the exact size and the checksum");
-    Ok(())
+        let (name, licence) = (manifest.name.clone(), manifest.licence.clone());
+        vec![mark.into(), name, here, size, line, learns.into(), licence]
+    };
+    layout.table(&COLUMNS, &catalogue.iter().map(row).collect::<Vec<_>>())
 }

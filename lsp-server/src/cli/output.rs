@@ -2,22 +2,64 @@
 //! output is dropped, and the command does its work to the end.
 
 use super::printable;
+use crate::report::layout::Layout;
 use anyhow::{Context, Result};
+use console::Term;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 
-/// Prints a line, like `println!`, which panics when nobody reads.
+/// Prints lines for a person, like `println!`, which panics when nobody reads. In a terminal its
+/// words wrap.
 macro_rules! say {
+    ($($what:tt)*) => {
+        $crate::cli::output::said(&format!($($what)*))
+    };
+}
+
+/// Prints lines for a person to stderr, like `eprintln!`. If that fails, there is nobody to tell.
+macro_rules! tell {
+    ($($what:tt)*) => {
+        $crate::cli::output::told(&format!($($what)*))
+    };
+}
+
+/// Prints a line for a program, or one to copy, as it is.
+macro_rules! emit {
     ($($what:tt)*) => {
         $crate::cli::output::line(&mut std::io::stdout().lock(), format_args!($($what)*))
     };
 }
 
-/// Prints a line to stderr, like `eprintln!`. If that fails, there is nobody to tell.
-macro_rules! tell {
-    ($($what:tt)*) => {
-        drop($crate::cli::output::line(&mut std::io::stderr().lock(), format_args!($($what)*)))
-    };
+/// The environment variable that tells the width where the output is no terminal, as it tells it
+/// to clap. Neovim sets it for what it shows in a window.
+const COLUMNS: &str = "COLUMNS";
+
+/// How a screen of this command is laid out.
+pub fn layout() -> Layout {
+    match of_terminal(&Term::stdout()) {
+        Layout::UNLIMITED => {
+            let columns = std::env::var(COLUMNS).ok().and_then(|columns| columns.parse().ok());
+            columns.map_or(Layout::UNLIMITED, Layout::of_width)
+        }
+        terminal => terminal,
+    }
+}
+
+fn of_terminal(term: &Term) -> Layout {
+    let size = term.size_checked().filter(|(_, columns)| *columns > 0);
+    size.map_or(Layout::UNLIMITED, |(_, columns)| Layout::of_width(columns.into()))
+}
+
+/// # Errors
+/// See [`line`].
+pub fn said(text: &str) -> Result<()> {
+    let text = of_terminal(&Term::stdout()).wrapped(text);
+    line(&mut std::io::stdout().lock(), format_args!("{text}"))
+}
+
+pub fn told(text: &str) {
+    let text = of_terminal(&Term::stderr()).wrapped(text);
+    drop(line(&mut std::io::stderr().lock(), format_args!("{text}")));
 }
 
 /// Writes a line, without what a terminal would obey.

@@ -2,6 +2,7 @@
 
 use crate::adapters::registry::Registry;
 use crate::cli::events::each_offer;
+use crate::cli::output;
 use crate::cli::settings::Configured;
 use crate::paths::Paths;
 use crate::report::{Adapter, ReportBuilder, page::page, table::table};
@@ -44,10 +45,10 @@ pub async fn run(home: &Paths, args: ReportArgs) -> Result<()> {
             })?;
             let path = path.canonicalize().unwrap_or(path);
             tell!("the page is written; open it in a browser:");
-            say!("{}", path.display())?;
+            emit!("{}", path.display())?;
         }
-        None if args.json => say!("{}", serde_json::to_string_pretty(&report)?)?,
-        None => say!("{}", table(&report))?,
+        None if args.json => emit!("{}", serde_json::to_string_pretty(&report)?)?,
+        None => say!("{}", table(&report, output::layout()))?,
     }
     Ok(())
 }

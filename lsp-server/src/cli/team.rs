@@ -4,8 +4,8 @@
 use crate::adapters::registry::Registry;
 use crate::adapters::team::{Outcome, Received, TeamFiles};
 use crate::app::team::{ContributionMessage, TEAM_FORMAT};
-use crate::cli::config;
 use crate::cli::settings::Configured;
+use crate::cli::{config, output};
 use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
@@ -151,7 +151,7 @@ async fn contribute(home: &Paths, json: bool, members: usize, epsilon: Option<f6
     let Some(answer) = answer else { bail!("no daemon runs; an editor with Hone starts it") };
     let message = answer.map_err(anyhow::Error::msg)?;
     if json {
-        say!("{}", serde_json::to_string(&message)?)?;
+        emit!("{}", serde_json::to_string(&message)?)?;
     } else {
         say!("{} numbers for version {}", message.numbers.len(), message.version)?;
     }
@@ -171,7 +171,7 @@ async fn receive(home: &Paths, json: bool) -> Result<()> {
     let Some(answer) = answer? else { bail!("no daemon runs; an editor with Hone starts it") };
     let received = answer.map_err(anyhow::Error::msg)?;
     if json {
-        say!("{}", serde_json::to_string(&received)?)?;
+        emit!("{}", serde_json::to_string(&received)?)?;
     } else {
         say!("version {}: {}", received.version, told(&received))?;
     }
@@ -225,25 +225,27 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
             "received": ledger.received,
             "serves": serves,
         });
-        say!("{}", serde_json::to_string(&object)?)?;
+        emit!("{}", serde_json::to_string(&object)?)?;
         return Ok(());
     }
-    match &team.address {
-        Some(address) => say!("team       {address}")?,
-        None => say!("team       none; `hone team join` joins one")?,
-    }
-    say!("sent       {} contribution(s)", ledger.count())?;
-    match labels {
-        Some(labels) => say!("waiting    {labels} label(s); a contribution takes {EPISODES_MIN}")?,
-        None => say!("waiting    not known, because no daemon answers; an editor starts one")?,
-    }
-    say!("privacy    {}", privacy(&configured.config, ledger.epsilon))?;
-    match &ledger.received {
-        Some(received) => say!("received   version {}: {}", received.version, told(received))?,
-        None => say!("received   nothing yet")?,
-    }
-    say!("serves     {}", if serves { "with the team's part" } else { "without the team's part" })?;
-    Ok(())
+    let waiting = match labels {
+        Some(labels) => format!("{labels} label(s); a contribution takes {EPISODES_MIN}"),
+        None => "not known, because no daemon answers; an editor starts one".into(),
+    };
+    let received = match &ledger.received {
+        Some(received) => format!("version {}: {}", received.version, told(received)),
+        None => "nothing yet".into(),
+    };
+    let none = "none; `hone team join` joins one";
+    let fields = [
+        ("team", team.address.clone().unwrap_or_else(|| none.into())),
+        ("sent", format!("{} contribution(s)", ledger.count())),
+        ("waiting", waiting),
+        ("privacy", privacy(&configured.config, ledger.epsilon)),
+        ("received", received),
+        ("serves", format!("{} the team's part", if serves { "with" } else { "without" })),
+    ];
+    say!("{}", output::layout().fields(fields))
 }
 
 /// How many labels the next contribution would learn from; `None` without a daemon that knows.

@@ -1,10 +1,12 @@
 //! `hone why`: why the last completions and next edits ended as they did.
 
+use crate::cli::output;
 use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::privacy::forget_scope::names_of;
+use crate::report::layout::Layout;
 use crate::services::recent_requests::{AskedFor, RecentRequest};
 use anyhow::Result;
 use std::path::Path;
@@ -40,17 +42,15 @@ pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let limit = if args.all { usize::MAX } else { SHOWN };
     let wanted: Vec<_> = requests.iter().filter(is_wanted).take(limit).collect();
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&wanted)?)?;
+        emit!("{}", serde_json::to_string_pretty(&wanted)?)?;
         return Ok(());
     }
     if wanted.is_empty() {
-        say!("{}", nothing(place.as_ref()))?;
+        return say!("{}", nothing(place.as_ref()));
     }
     // The latest stands last, next to the prompt.
-    for request in wanted.into_iter().rev() {
-        say!("{}", shown(request))?;
-    }
-    Ok(())
+    let shown: Vec<_> = wanted.into_iter().rev().map(shown).collect();
+    say!("{}", screen(&shown, output::layout()))
 }
 
 /// What the user asked about.
@@ -89,8 +89,12 @@ fn nothing(place: Option<&Place>) -> String {
     }
 }
 
-/// One request: when, where and why, and below it what to do.
-fn shown(request: &RecentRequest) -> String {
+fn screen(shown: &[(String, String)], layout: Layout) -> String {
+    layout.fields(shown.iter().map(|(at, why)| (at.as_str(), why)))
+}
+
+/// One request: when, and next to it where and why, and below that what to do.
+fn shown(request: &RecentRequest) -> (String, String) {
     let at = i64::try_from(request.at_ms).ok().and_then(|ms| {
         jiff::Timestamp::from_millisecond(ms)
             .ok()
@@ -104,16 +108,15 @@ fn shown(request: &RecentRequest) -> String {
         (AskedFor::NextEdit, true) => " (next edit, invoked)",
     };
     let mut text = format!(
-        "{} {}:{}{asked}  {}",
-        at.unwrap_or_default(),
+        "{}:{}{asked}  {}",
         printable::name(file.unwrap_or(&request.path)),
         request.line,
         printable::name(&request.reason.sentence()),
     );
     if let Some(remedy) = request.reason.remedy() {
-        text.push_str(&format!("\n         To change it: {remedy}"));
+        text.push_str(&format!("\nTo change it: {remedy}"));
     }
-    text
+    (at.unwrap_or_default(), text)
 }
 
 #[cfg(test)]
@@ -154,15 +157,15 @@ mod tests {
     #[test]
     fn a_request_says_where_why_and_what_to_do() {
         let reason = Reason::LanguageOff { language: "python".into() };
-        let text = shown(&request("/p/a.py", 7, reason));
+        let (_, text) = shown(&request("/p/a.py", 7, reason));
         assert!(text.contains("a.py:7") && text.contains("switched off"), "{text}");
         assert!(text.contains("hone config set completion.languages.python true"), "{text}");
         assert!(!text.contains("/p/"), "{text}");
         let forged = "/p/a.py:1  An offer was shown.\n12:00:00 b.py";
-        let text = shown(&request(forged, 7, Reason::Shown));
+        let (_, text) = shown(&request(forged, 7, Reason::Shown));
         assert!(!text.contains('\n') && text.contains(r"shown.\u000a12:00:00 b.py:7"), "{text}");
         let by_key = request("/p/a.py", 7, Reason::NothingAlike);
         let by_key = RecentRequest { asked_for: AskedFor::NextEdit, invoked: true, ..by_key };
-        assert!(shown(&by_key).contains("a.py:7 (next edit, invoked)  You have not"));
+        assert!(shown(&by_key).1.contains("a.py:7 (next edit, invoked)  You have not"));
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod chart;
 pub mod export;
+pub mod layout;
 pub mod lineage;
 pub mod offers;
 pub mod outlook;

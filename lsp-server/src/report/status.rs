@@ -4,10 +4,10 @@
 use crate::adapters::registry::{IMPORTED, Registry};
 use crate::config::Config;
 use crate::paths::PathsView;
+use crate::report::layout::Layout;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recent_requests::RecentRequest;
-use comfy_table::{Table, presets};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
 use models::store::ModelStatus as StoreStatus;
@@ -250,47 +250,46 @@ impl StatusLine {
 }
 
 /// The status as one screen for a person.
-pub fn screen(status: &Status) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.add_row(vec!["daemon".into(), daemon_line(status)]);
-    table.add_row(vec!["model".into(), model_line(status)]);
+pub fn screen(status: &Status, layout: Layout) -> String {
+    let mut fields = vec![("daemon", daemon_line(status)), ("model", model_line(status))];
     if let Some(context) = &status.model.context {
-        table.add_row(vec!["context".into(), context_line(context)]);
+        fields.push(("context", context_line(context)));
     }
-    for (i, problem) in status.settings_problems.iter().enumerate() {
-        table.add_row(vec![if i == 0 { "settings" } else { "" }.into(), problem.clone()]);
+    if !status.settings_problems.is_empty() {
+        fields.push(("settings", status.settings_problems.join("\n")));
     }
-    table.add_row(vec!["adapter".into(), adapter_line(&status.adapter)]);
-    table.add_row(vec!["offers".into(), offers_line(&status.episodes)]);
+    fields.push(("adapter", adapter_line(&status.adapter)));
+    fields.push(("offers", offers_line(&status.episodes)));
     if let Some(line) = trend_line(&status.evidence.trend.rewards) {
-        table.add_row(vec!["accepted".into(), line]);
+        fields.push(("accepted", line));
     }
     if let Some(gate) = &status.evidence.gate {
-        table.add_row(vec!["gate".into(), gate_line(gate, status.evidence.gate_enabled)]);
+        fields.push(("gate", gate_line(gate, status.evidence.gate_enabled)));
     }
     if status.completions_paused {
         let paused = "paused, except when invoked; `hone resume completions` turns them on again";
-        table.add_row(vec!["completions", paused]);
+        fields.push(("completions", paused.into()));
     }
     let silent = status.last_request.as_ref().filter(|last| !last.reason.is_offer());
     if let Some(last) = silent {
         let line = format!("nothing shown: {} `hone why` tells more", last.reason.sentence());
-        table.add_row(vec!["last key".into(), line]);
+        fields.push(("last key", line));
     }
     if status.withheld > 0 {
-        table.add_row(vec!["withheld".into(), withheld_line(status.withheld)]);
+        fields.push(("withheld", withheld_line(status.withheld)));
     }
-    table.add_row(vec!["learner".into(), learner_line(&status.learner)]);
-    for (i, line) in trial_lines(&status.evidence).into_iter().enumerate() {
-        table.add_row(vec![if i == 0 { "trial".into() } else { String::new() }, line]);
+    fields.push(("learner", learner_line(&status.learner)));
+    let trial = trial_lines(&status.evidence);
+    if !trial.is_empty() {
+        fields.push(("trial", trial.join("\n")));
     }
     if let Some(error) = &status.learner.last_error {
-        table.add_row(vec!["last error".into(), error.clone()]);
+        fields.push(("last error", error.clone()));
     }
-    table.add_row(vec!["files".into(), status.paths.home.display().to_string()]);
+    fields.push(("files", status.paths.home.display().to_string()));
     let headline = headline(&status.evidence.written);
-    format!("Hone {}\n{headline}{table}", status.version)
+    let above = layout.wrapped(&format!("Hone {}\n{headline}", status.version));
+    format!("{above}\n{}", layout.fields(fields))
 }
 
 /// What Hone is worth to the user, as a line of its own. It is empty before anything was written.

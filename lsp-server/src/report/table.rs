@@ -1,53 +1,52 @@
 //! The report as a table for a terminal.
 
+use super::layout::{Column, Layout};
 use super::outlook::Outlook;
 use super::{Figures, Report};
-use comfy_table::{CellAlignment, Table, presets};
 
-pub fn table(report: &Report) -> String {
+const COLUMNS: [Column; 8] = [
+    Column::Text(""),
+    Column::Number("accepted (95 %)"),
+    Column::Number("kept"),
+    Column::Number("saved"),
+    Column::Number("shown"),
+    Column::Number("asked"),
+    Column::Number("p50 ms"),
+    Column::Number("p95 ms"),
+];
+
+pub fn table(report: &Report, layout: Layout) -> String {
     let (Some(from), Some(to)) = (report.from, report.to) else {
         return "nothing is recorded yet: write some code with Hone in your editor".into();
     };
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_FULL_CONDENSED);
-    table.set_header([
-        "",
-        "requested",
-        "shown",
-        "accept rate (95 %)",
-        "kept",
-        "saved",
-        "p50 ms",
-        "p95 ms",
-    ]);
-    for version in &report.versions {
-        table.add_row(row(&version.name, &version.figures));
-    }
+    let mut rows: Vec<_> =
+        report.versions.iter().map(|version| row(&version.name, &version.figures)).collect();
     if report.versions.len() > 1 {
-        table.add_row(row("all", &report.all));
+        rows.push(row("all", &report.all));
     }
     if report.closing.requested > 0 {
-        table.add_row(row("of these only brackets", &report.closing));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
+        rows.push(row("only brackets", &report.closing));
     }
     let outcomes = report.outcomes.iter().filter(|count| count.offers > 0);
     let outcomes: Vec<_> =
         outcomes.map(|count| format!("{} {}", count.offers, count.name)).collect();
-    let headline = headline(&report.all).map_or(String::new(), |sentence| sentence + "\n");
-    let mut text = format!(
-        "{}, {from} to {to}\n{headline}{table}\n{}\nsaved: characters inserted instead of \
-         typed. `hone report --html` makes a page with charts.",
-        report.model,
-        outcomes.join(" · ")
+    let mut parts = vec![format!("{}, {from} to {to}", report.model)];
+    parts.extend(headline(&report.all));
+    parts.push(layout.table(&COLUMNS, &rows));
+    parts.push(outcomes.join(" · "));
+    parts.push(
+        "saved: characters inserted instead of typed. `hone report --html` makes a page with \
+         charts."
+            .into(),
     );
     if !report.outlooks.is_empty() {
-        let others: Vec<_> = report.outlooks.iter().map(Outlook::sentence).collect();
-        text.push_str("\nWith another `completion.eagerness` you would have had, ");
-        text.push_str(&format!("against `balanced`:\n  {}", others.join("\n  ")));
+        parts.push(
+            "With another `completion.eagerness` you would have had, against `balanced`:".into(),
+        );
+        let others = report.outlooks.iter().map(Outlook::sentence);
+        parts.extend(others.map(|sentence| format!("  {sentence}")));
     }
-    text
+    layout.wrapped(&parts.join("\n"))
 }
 
 /// What the user gets, in one sentence.
@@ -70,11 +69,11 @@ fn row(name: &str, figures: &Figures) -> Vec<String> {
     });
     vec![
         name.to_owned(),
-        figures.requested.to_string(),
-        percent(figures.shown_rate),
         accept,
         percent(figures.kept),
         figures.saved.to_string(),
+        percent(figures.shown_rate),
+        figures.requested.to_string(),
         ms(figures.p50_ms),
         ms(figures.p95_ms),
     ]
@@ -83,13 +82,25 @@ fn row(name: &str, figures: &Figures) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::layout::tests::{WIDTHS, assert_fits};
 
     #[test]
     fn every_version_has_a_line_with_its_interval() {
-        let text = table(&crate::report::tests::report());
+        let text = table(&crate::report::tests::report(), Layout::UNLIMITED);
         assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
-        assert!(text.contains("base") && text.contains("│ v3") && text.contains(" % ("), "{text}");
-        assert!(text.contains("│ of these only brackets"), "{text}");
+        assert!(text.contains("\nv3 ") && text.contains(" % ("), "{text}");
+        assert!(text.contains("\nonly brackets "), "{text}");
         assert!(text.contains("no offer") && !text.contains("secret"), "{text}");
+    }
+
+    #[test]
+    fn all_columns_fit_an_ordinary_terminal() {
+        let report = crate::report::tests::report();
+        for width in WIDTHS {
+            let text = table(&report, Layout::of_width(width));
+            assert_fits(&text, Some(width));
+            assert_eq!(text.contains("by --json"), width < 80, "{text}");
+        }
+        assert_fits(&table(&report, Layout::UNLIMITED), None);
     }
 }

@@ -6,6 +6,7 @@ local options = require('hone.options')
 local program = require('hone.program')
 local session = require('hone.session')
 local status = require('hone.status')
+local window = require('hone.window')
 
 local M = {}
 
@@ -74,7 +75,9 @@ function M.run(arguments, on_done)
     notify.say(advice, vim.log.levels.ERROR)
     return
   end
-  vim.system({ path, unpack(arguments) }, { text = true }, vim.schedule_wrap(notify.guard(on_done)))
+  -- What it prints has the width of the window that shows it.
+  local how = { text = true, env = { COLUMNS = tostring(window.columns()) } }
+  vim.system({ path, unpack(arguments) }, how, vim.schedule_wrap(notify.guard(on_done)))
 end
 
 --- The line of the result that says what is wrong.

@@ -4,18 +4,20 @@ local api = vim.api
 
 local M = {}
 
+--- Returns how long a line may be that a window shows without a break. The border takes two columns,
+--- and one stays free behind the longest line.
+function M.columns()
+  return vim.o.columns - 3
+end
+
 ---@param title string
 ---@param lines string[]
 function M.show(title, lines)
-  lines = vim.tbl_map(function(line)
-    return (line:gsub('%s+$', ''))
-  end, lines)
   local width = 1
   for _, line in ipairs(lines) do
     width = math.max(width, vim.fn.strdisplaywidth(line) + 1)
   end
-  -- The border takes two columns.
-  width = math.min(width, vim.o.columns - 2)
+  width = math.min(width, M.columns() + 1)
   local height = 0
   for _, line in ipairs(lines) do
     height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width))

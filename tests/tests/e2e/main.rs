@@ -41,5 +41,6 @@ mod story;
 mod strangers_folder;
 mod survival;
 mod team;
+mod terminal;
 mod trial;
 mod why;

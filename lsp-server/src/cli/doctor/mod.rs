@@ -10,8 +10,8 @@ mod public;
 mod screen;
 mod surroundings;
 
-use crate::cli::inspect;
 use crate::cli::settings::Configured;
+use crate::cli::{inspect, output};
 use crate::paths::Paths;
 use crate::report::status::Status;
 use anyhow::{Result, bail};
@@ -111,9 +111,9 @@ pub async fn run(home: &Paths, args: DoctorArgs) -> Result<()> {
     let system = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
     let report = Report { hone: env!("CARGO_PKG_VERSION"), system, ok, checks };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?)?;
+        emit!("{}", serde_json::to_string_pretty(&report)?)?;
     } else {
-        say!("{}", screen::screen(&report))?;
+        say!("{}", screen::screen(&report, output::layout()))?;
     }
     match report.count(State::Wrong) {
         0 => Ok(()),

@@ -1,36 +1,34 @@
 //! The doctor's findings as one screen for a person.
 
 use super::{Check, Report, State};
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
+use crate::report::layout::Layout;
+use console::style;
 
-pub fn screen(report: &Report) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+pub fn screen(report: &Report, layout: Layout) -> String {
     let mut before = "";
-    for check in &report.checks {
-        let name = if check.name == before { "" } else { check.name };
-        before = check.name;
-        for row in rows(check, name) {
-            table.add_row(row);
-        }
-    }
-    let table = table.trim_fmt();
-    format!("Hone {} on {}\n\n{table}\n\n{}", report.hone, report.system, sum(report))
+    let fields: Vec<_> = report
+        .checks
+        .iter()
+        .map(|check| {
+            let name = if check.name == before { "" } else { check.name };
+            before = check.name;
+            field(check, name)
+        })
+        .collect();
+    let fields = layout.fields(fields.iter().map(|(name, text)| (name.as_str(), text)));
+    let sum = layout.wrapped(&sum(report));
+    format!("Hone {} on {}\n\n{fields}\n\n{sum}", report.hone, report.system)
 }
 
-fn rows(check: &Check, name: &str) -> Vec<Vec<Cell>> {
-    let (mark, color) = match check.state {
-        State::Good => ("✓", Color::Green),
-        State::Note => ("!", Color::Yellow),
-        State::Wrong => ("✗", Color::Red),
+fn field(check: &Check, name: &str) -> (String, String) {
+    let mark = match check.state {
+        State::Good => style("✓").green(),
+        State::Note => style("!").yellow(),
+        State::Wrong => style("✗").red(),
     };
-    let mark = Cell::new(mark).fg(color);
-    let name = Cell::new(name).add_attribute(Attribute::Bold);
-    let mut rows = vec![vec![mark, name, Cell::new(&check.found)]];
-    if let Some(fix) = &check.fix {
-        rows.push(vec![Cell::new(""), Cell::new(""), Cell::new(format!("→ {fix}"))]);
-    }
-    rows
+    let fix = check.fix.as_ref().map_or(String::new(), |fix| format!("\n→ {fix}"));
+    let name = if name.is_empty() { style(name) } else { style(name).bold() };
+    (format!("{mark} {name}").trim_end().to_owned(), format!("{}{fix}", check.found))
 }
 
 fn sum(report: &Report) -> String {
@@ -53,6 +51,7 @@ fn sum(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::layout::tests::{WIDTHS, assert_fits};
 
     #[test]
     fn what_to_do_stands_below_what_was_found() {
@@ -67,7 +66,7 @@ mod tests {
                 Check::note("editor", "none", "install one"),
             ],
         };
-        let text = screen(&report);
+        let text = screen(&report, Layout::UNLIMITED);
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         assert_eq!(lines[0], "Hone 0.1.0 on linux x86_64");
         assert!(lines[2].starts_with("✓") && lines[2].contains("~/bin/hone"), "{text}");
@@ -77,5 +76,8 @@ mod tests {
         assert!(lines[7].starts_with('!'), "{text}");
         let last = "2 things are wrong, and 1 thing is worth a look. ";
         assert!(lines.last().unwrap().starts_with(last), "{text}");
+        for width in WIDTHS {
+            assert_fits(&screen(&report, Layout::of_width(width)), Some(width));
+        }
     }
 }

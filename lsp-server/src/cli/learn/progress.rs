@@ -65,7 +65,7 @@ impl Progress {
                 bar.set_position(percent);
             }
             // Nobody may be reading any more.
-            None => drop(say!("{}", json!({ "percent": percent, "doing": part.doing() }))),
+            None => drop(emit!("{}", json!({ "percent": percent, "doing": part.doing() }))),
         }
     }
 }
