@@ -10,10 +10,11 @@ use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recent_requests::RecentRequest;
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
+use models::size::Size;
 use models::store::ModelStatus as StoreStatus;
 use policy::gate::GateStatus;
 use policy::learned_state::{LearnedState, Trend};
-use policy::trial::{TrialStatus, Verdict};
+use policy::trial::{Rewards, TrialStatus, Verdict};
 use policy::written::{Span, Written};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -156,6 +157,9 @@ pub struct AdapterStatus {
     /// 0: the base model alone.
     pub active: AdapterVersion,
     pub parent: Option<AdapterVersion>,
+    /// How many adapters are registered.
+    #[serde(default)]
+    pub learned: usize,
     /// The repository from whose history it learned, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<PathBuf>,
@@ -223,6 +227,7 @@ impl AdapterStatus {
         AdapterStatus {
             active: registry.active(),
             parent: entry.map(|entry| entry.parent),
+            learned: registry.entries().len(),
             history: entry.and_then(|entry| entry.history.clone()),
             updated_at: entry.map(|entry| entry.created_at_ms),
             swaps: swaps.count,
@@ -258,11 +263,8 @@ pub fn screen(status: &Status, layout: Layout) -> String {
     if !status.settings_problems.is_empty() {
         fields.push(("settings", status.settings_problems.join("\n")));
     }
-    fields.push(("adapter", adapter_line(&status.adapter)));
+    fields.push(("adapter", adapter_line(&status.adapter, status.evidence.trial.as_ref())));
     fields.push(("offers", offers_line(&status.episodes)));
-    if let Some(line) = trend_line(&status.evidence.trend.rewards) {
-        fields.push(("accepted", line));
-    }
     if let Some(gate) = &status.evidence.gate {
         fields.push(("gate", gate_line(gate, status.evidence.gate_enabled)));
     }
@@ -315,8 +317,8 @@ fn daemon_line(status: &Status) -> String {
             daemon.pid,
             daemon.uptime_s / 60,
             daemon.sessions,
-            daemon.memory_bytes.map_or(String::new(), |bytes| format!(", {} MiB", bytes >> 20)),
-            if daemon.needs_restart { "; `hone stop`, and the next takes model.*" } else { "" }
+            daemon.memory_bytes.map_or(String::new(), |bytes| format!(", {}", Size(bytes))),
+            if daemon.needs_restart { "; `hone restart` takes the changed model.*" } else { "" }
         ),
     }
 }
@@ -350,27 +352,40 @@ fn context_line(context: &ContextStatus) -> String {
     format!("{amount}: {reason}")
 }
 
-fn adapter_line(adapter: &AdapterStatus) -> String {
+fn adapter_line(adapter: &AdapterStatus, trial: Option<&TrialStatus>) -> String {
     let swap = match adapter.last_swap_ms {
         Some(ms) => {
             format!(", {} swap(s), the last held completions for {ms:.0} ms", adapter.swaps)
         }
         None => String::new(),
     };
+    let tried = match trial {
+        Some(trial) => format!("; v{} is being tried", trial.arms.candidate),
+        None => String::new(),
+    };
     match adapter.active {
-        0 => "none yet: the base model serves (`hone learn --history` learns from a repository's \
+        0 if trial.is_some() => format!("none so far{tried}"),
+        0 if adapter.learned > 0 => {
+            "none: the model alone serves; `hone adapter list` shows what was learned".into()
+        }
+        0 => "none yet: the model alone serves (`hone learn --history` learns from a repository's \
               commits)"
             .into(),
         active => match &adapter.history {
             Some(root) => {
-                format!("v{active}, learned from the history of {}{swap}", root.display())
+                format!("v{active}, learned from the history of {}{swap}{tried}", root.display())
             }
-            None => format!("v{active}, learned from v{}{swap}", adapter.parent.unwrap_or(0)),
+            None => {
+                format!("v{active}, learned from v{}{swap}{tried}", adapter.parent.unwrap_or(0))
+            }
         },
     }
 }
 
 fn offers_line(counts: &Counts) -> String {
+    if counts.total == 0 {
+        return "none yet".into();
+    }
     let judged = counts.total - counts.superseded - counts.unseen - counts.unlabelled;
     let accepted = counts.accepted + counts.partly_accepted + counts.typed_through;
     let rate = match judged {
@@ -393,27 +408,9 @@ fn offers_line(counts: &Counts) -> String {
 /// The marks of a sparkline, lowest first.
 const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The most marks of a sparkline, and the number of values behind each.
-const SPARKS: usize = 16;
-const VALUES_A_SPARK: usize = 20;
-
 /// One mark for each share, from 0 to 1.
 fn sparkline(shares: impl Iterator<Item = f64>) -> String {
     shares.map(|share| MARKS[((share * 8.0) as usize).min(7)]).collect()
-}
-
-/// A sparkline of the means of blocks of the last values, oldest first. A block that is not full is
-/// left out, unless it is the only one.
-fn trend_line(values: &std::collections::VecDeque<f32>) -> Option<String> {
-    if values.is_empty() {
-        return None;
-    }
-    let values: Vec<f32> = values.iter().copied().collect();
-    let mean = |block: &[f32]| block.iter().sum::<f32>() / block.len() as f32;
-    let blocks: Vec<f32> = values.rchunks(VALUES_A_SPARK).map(mean).take(SPARKS).collect();
-    let sparks = sparkline(blocks.iter().rev().map(|share| f64::from(*share)));
-    let last = values.len().min(VALUES_A_SPARK);
-    Some(format!("{sparks} {:.0} % of the last {last}", 100.0 * blocks[0]))
 }
 
 fn gate_line(gate: &GateStatus, enabled: bool) -> String {
@@ -424,6 +421,9 @@ fn gate_line(gate: &GateStatus, enabled: bool) -> String {
     }
 }
 
+/// With fewer offers of an adapter, or texts, a share says nothing.
+const TELLING_OFFERS: u64 = 20;
+
 /// One line for the running trial, and one for the trial that ended last.
 pub fn trial_lines(evidence: &Evidence) -> Vec<String> {
     let ended = evidence.last_trial.as_ref();
@@ -432,26 +432,28 @@ pub fn trial_lines(evidence: &Evidence) -> Vec<String> {
 }
 
 fn trial_line(trial: &TrialStatus) -> String {
-    let rate = |rewards: &policy::trial::Rewards| match rewards.mean() {
-        Some(mean) => format!("{:.0} % of {}", 100.0 * mean, rewards.offers),
-        None => "nothing yet".into(),
-    };
     let before = match trial.arms.incumbent {
-        0 => "the base".into(),
+        0 => "the model alone".into(),
         version => format!("v{version}"),
     };
-    let references = match trial.references {
-        0 => String::new(),
-        _ => format!("; {}", trial.references_line()),
+    let offers = trial.candidate.offers + trial.incumbent.offers;
+    let mut line = format!(
+        "v{} is being tried against {before}: {offers} of up to {} offers",
+        trial.arms.candidate, trial.longest
+    );
+    let rate = |rewards: &Rewards| {
+        let mean = rewards.mean().filter(|_| rewards.offers >= TELLING_OFFERS);
+        mean.map(|mean| (100.0 * mean).round())
     };
-    format!(
-        "v{} against {before}: accepted {} and {}{references}; {} of at most {} offers",
-        trial.arms.candidate,
-        rate(&trial.candidate),
-        rate(&trial.incumbent),
-        trial.candidate.offers + trial.incumbent.offers,
-        trial.longest
-    )
+    if let (Some(own), Some(other)) = (rate(&trial.candidate), rate(&trial.incumbent)) {
+        line.push_str(&format!(
+            "; {own} % of its offers were accepted, and {other} % of the other's"
+        ));
+    }
+    if trial.references >= TELLING_OFFERS {
+        line.push_str(&format!("; {}", trial.references_line()));
+    }
+    line
 }
 
 fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {

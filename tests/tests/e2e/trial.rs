@@ -45,7 +45,7 @@ fn an_update_answers_a_part_of_the_requests_until_it_has_proved_itself() {
     let trial = |home: &Home| home.status()["evidence"]["trial"].clone();
     let before = trial(&home);
     let screen = home.output(&["status"]);
-    assert!(screen.contains("v1 against the base: accepted 100 %"), "{screen}");
+    assert!(screen.contains("v1 is being tried against the model alone: 2"), "{screen}");
     drop(editor);
     home.output(&["stop"]);
     let _editor = home.editor();

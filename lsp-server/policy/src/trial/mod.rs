@@ -235,9 +235,7 @@ impl Trial {
     /// The verdict, once the trial ends.
     pub fn verdict(&self) -> Option<Verdict> {
         let ends = |end, reason| Some(Verdict { end, reason, offers: self.offers() });
-        let rate = |rewards: Rewards| format!("{:.0} %", 100.0 * rewards.mean().unwrap_or(0.0));
-        let rates =
-            || format!("{} of its offers against {}", rate(self.candidate), rate(self.incumbent));
+        let rates = || self.rates();
         if let Some(alarm) = self.monitors.alarm() {
             return ends(End::Dropped, alarm);
         }
@@ -247,14 +245,14 @@ impl Trial {
         let factor = self.references_better.evidence().clamp(1.0, REFERENCES_FACTOR);
         let worse = self.worse.evidence() >= DROPPING * factor;
         if worse || futile || self.below.evidence() >= DROPPING_BELOW * factor {
-            return ends(End::Dropped, format!("fewer were accepted: {}", rates()));
+            return ends(End::Dropped, format!("fewer of its offers were accepted{}", rates()));
         }
         if self.references_worse.evidence() >= DROPPING_REFERENCES {
             return ends(End::Dropped, self.reference_reason("less"));
         }
         let may_pass = self.candidate.offers.min(self.incumbent.offers) >= OFFERS_MIN;
         if may_pass && self.better.evidence() >= PROMOTING_VERDICTS {
-            return ends(End::Promoted, format!("more were accepted: {}", rates()));
+            return ends(End::Promoted, format!("more of its offers were accepted{}", rates()));
         }
         // A comparison of the means alone would refuse every second candidate that is as good.
         let not_behind = self.worse.evidence() < BEHIND_VERDICTS;
@@ -262,10 +260,22 @@ impl Trial {
             return ends(End::Promoted, self.reference_reason("more"));
         }
         if self.offers() >= OFFERS_MAX {
-            let reason = format!("{OFFERS_MAX} offers could not tell them apart: {}", rates());
+            let reason = format!("{OFFERS_MAX} offers could not tell them apart{}", rates());
             return ends(End::Undecided, reason);
         }
         None
+    }
+
+    /// How often the candidate's offers were accepted, and the incumbent's, in this trial and before.
+    /// Nothing where both are the same in whole percent.
+    fn rates(&self) -> String {
+        let percent = |rewards: Rewards| rewards.mean().map(|mean| (100.0 * mean).round());
+        match (percent(self.candidate), percent(self.known_of_incumbent())) {
+            (Some(own), Some(before)) if own != before => {
+                format!(": {own} %, against {before} % of what served before")
+            }
+            _ => String::new(),
+        }
     }
 
     fn reference_reason(&self, how: &str) -> String {
@@ -353,6 +363,23 @@ mod tests {
                 trial.references_better.evidence() < 5.0 && trial.references_worse.evidence() < 5.0
             );
         }
+    }
+
+    /// A trial ended with "fewer were accepted: 0 % of its offers against 0 %", because the offers of
+    /// the incumbent before the trial, which count, were left out.
+    #[test]
+    fn the_reason_compares_with_all_that_is_known_of_the_incumbent() {
+        let reason = trial(60, 0.0, 0.0).verdict().unwrap().reason;
+        let start = "fewer of its offers were accepted: 0 %, against 3";
+        assert!(
+            reason.starts_with(start) && reason.ends_with(" % of what served before"),
+            "{reason}"
+        );
+        let arms = Arms { candidate: 1, incumbent: 0, since: 0 };
+        let mut equal = Trial::new(arms, Rewards::default());
+        equal.candidate.note(0.0);
+        equal.incumbent.note(0.0);
+        assert_eq!(equal.rates(), "");
     }
 
     #[test]

@@ -32,12 +32,10 @@ pub struct TrialStatus {
 impl TrialStatus {
     /// The result of the references in words for the user.
     pub fn references_line(&self) -> String {
-        let TrialStatus { references, gained, lost, reference_gain, .. } = self;
-        let how = if *reference_gain < 0.0 { "fewer" } else { "more" };
+        let TrialStatus { references, gained, lost, .. } = self;
         format!(
-            "of {references} references it gives {:.1} % {how} than the other, weighed by how \
-             often each answers ({gained} that the other misses, not {lost} that it gives)",
-            100.0 * reference_gain.abs()
+            "of {references} texts that you wrote, it gives {gained} that the other misses, and \
+             misses {lost} that the other gives"
         )
     }
 }
