@@ -132,15 +132,7 @@ impl Home {
     /// The same in a folder that the test chooses.
     pub fn with_below(folder: &Path, model: Model, config: &str) -> Home {
         let home = Home::below(folder);
-        let models = home.path().join("models");
-        std::fs::create_dir_all(&models).expect("a models folder");
-        let file = model.file();
-        let name = file.file_name().expect("a model has a name");
-        std::os::unix::fs::symlink(&file, models.join(name)).expect("a link to the model");
-        // The checksum lies beside the model. Computing it again costs each test a second.
-        let checksum = format!("{}.sha256.json", name.to_string_lossy());
-        std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
-            .expect("a model's checksum lies beside it");
+        home.add(model);
         // These hold offers back, draw between adapters, cut offers short, leave prose out, and
         // show the model other files. A test that is not about them must not depend on them.
         let off = [
@@ -156,6 +148,19 @@ impl Home {
         let off: String = unsaid.flat_map(|line| [line, "\n"]).collect();
         home.configure(&format!("model.name = \"{}\"\n{off}{config}", model.name()));
         home
+    }
+
+    /// Brings a model into the home, which does not serve it yet.
+    pub fn add(&self, model: Model) {
+        let models = self.path().join("models");
+        std::fs::create_dir_all(&models).expect("a models folder");
+        let file = model.file();
+        let name = file.file_name().expect("a model has a name");
+        std::os::unix::fs::symlink(&file, models.join(name)).expect("a link to the model");
+        // The checksum lies beside the model. Computing it again costs each test a second.
+        let checksum = format!("{}.sha256.json", name.to_string_lossy());
+        std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
+            .expect("a model's checksum lies beside it");
     }
 
     pub fn configure(&self, text: &str) {

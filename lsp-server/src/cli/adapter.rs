@@ -86,15 +86,15 @@ pub enum AdapterCommand {
         #[arg(long, value_enum, default_value_t = Format::Peft)]
         format: Format,
     },
-    /// Register a LoRA adapter for the served model: one that PEFT has saved, or
-    /// one that Hone has exported
+    /// Register a LoRA adapter that PEFT has saved or Hone has exported
     ///
-    ///   hone adapter import my-adapter    a folder of PEFT's
-    ///   hone adapter import my.gguf       a file of `hone adapter export --format gguf`
+    ///   hone adapter import my-adapter     a folder of PEFT's
+    ///   hone adapter import my.gguf        a file of Hone's, exported with --format gguf
     ///
-    /// PEFT's must adapt q, k, v, o, gate, up and down_proj. It does not serve before
-    /// `hone adapter use`; learning can go on from it if its rank and alpha are
-    /// those of the settings.
+    /// It must be for the served model, and PEFT's must adapt q, k, v, o, gate, up and down_proj. It
+    /// does not serve before `hone adapter use`. Learning can continue from it if its rank and
+    /// alpha are those of the settings.
+    #[command(verbatim_doc_comment)]
     Import {
         /// A folder with adapter_config.json and adapter_model.safetensors, or a GGUF file
         path: PathBuf,
@@ -145,6 +145,9 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
         }
         AdapterCommand::Use { version } => {
             choose(home, &registry, |_| Ok(version), &base_sha256).await
+        }
+        AdapterCommand::Rollback if registry.active() == 0 => {
+            say!("the model alone serves: there is nothing to roll back")
         }
         AdapterCommand::Rollback => choose(home, &registry, parent_of_active, &base_sha256).await,
         AdapterCommand::Export { path, version, format } => {

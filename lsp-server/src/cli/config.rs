@@ -20,8 +20,8 @@ pub enum ConfigCommand {
         /// Include the table `[lab]`, which only experiments change
         #[arg(long)]
         all: bool,
-        /// JSON; the only format there is
-        #[arg(long)]
+        /// There is no other format. Callers say it all the same
+        #[arg(long, hide = true)]
         json: bool,
     },
     /// Print settings as they are, defaults included
@@ -122,7 +122,7 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
     let when = if known.is_some_and(|known| known["x-new-adapter"] == true) {
         " for the next adapter that starts from the base; one that is learned on from keeps its own"
     } else if restart {
-        " from the daemon's next start on (`hone stop` ends it)"
+        " from the daemon's next start on (`hone restart`)"
     } else if running {
         " from now on"
     } else {

@@ -28,7 +28,7 @@ pub struct GateArgs {
     json: bool,
     /// Have this home's gate start from what the verdicts in the log of another
     /// home teach it; `hone rehearse --adopt` does so
-    #[arg(long, value_name = "HOME")]
+    #[arg(long, value_name = "HOME", hide = true)]
     adopt: Option<PathBuf>,
 }
 
@@ -99,7 +99,7 @@ async fn adopt(home: &Paths, from: &Path) -> Result<()> {
     let (prior, labels) = as_prior(&gate, BETWEEN_USERS);
     gate_prior::save(&prior, &home.adapters())?;
     let when = if inspect::current(home).await?.daemon.is_some() {
-        "; it does from the daemon's next start on: `hone stop`, and the editor starts it"
+        "; it does from the daemon's next start on (`hone restart`)"
     } else {
         ""
     };

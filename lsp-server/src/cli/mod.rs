@@ -12,6 +12,7 @@ mod events;
 mod forget;
 mod gate;
 pub mod gate_log;
+mod help;
 mod inspect;
 mod learn;
 mod log_lines;
@@ -35,22 +36,21 @@ use crate::paths::Paths;
 use crate::platform::process::replace_by;
 use crate::protocol::handlers;
 use anyhow::{Context, Result, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use engine::leave;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
 /// Code completion that sharpens itself on your Tab key, on your own machine.
 ///
-/// Point your editor's LSP client at `hone lsp`. Every accepted and rejected
-/// suggestion is logged locally, and a background learner turns them into a
-/// small adapter of your own on top of the model. Code never leaves the machine.
+/// What you accept and reject is recorded on this machine only, and a background learner turns it
+/// into a small adapter of your own on top of the model. Code never leaves the machine.
 ///
 /// First steps:
-///   hone model pull     fetch the default model (about 490 MB)
-///   hone lsp            what your editor runs
-///   hone status         what was offered, accepted and learned
-///   hone doctor         what is wrong, and what to do about it
+///   hone model pull     fetches the default model, 469 MiB
+///   hone doctor         says what else is missing, such as the editor's plugin
+///   hone status         shows what was offered, accepted and learned
 #[derive(Parser)]
 #[command(name = "hone", version, verbatim_doc_comment)]
 struct Cli {
@@ -62,8 +62,8 @@ struct Cli {
 enum Command {
     /// Speak LSP on stdin and stdout: what an editor starts
     ///
-    /// Forwards to the one daemon of this user, starting it if there is none,
-    /// so that several windows and editors share one model in memory.
+    /// Forwards to the one daemon of this user, starting it if there is none, so that several
+    /// windows and editors share one model in memory.
     Lsp {
         /// Serve in this process, without a daemon
         #[arg(long)]
@@ -114,8 +114,8 @@ enum Command {
         /// Print every judged offer instead of the events
         #[arg(long)]
         verdicts: bool,
-        /// JSON lines; the only format there is
-        #[arg(long)]
+        /// There is no other format. Callers say it all the same
+        #[arg(long, hide = true)]
         json: bool,
         /// Include code: prompts, offered text and token ids
         #[arg(long)]
@@ -133,28 +133,31 @@ enum Command {
     Trial(gate::TrialArgs),
     /// Show how often offers were accepted, adapter by adapter, with what confidence
     ///
-    ///   hone report                   a table
-    ///   hone report --html            hone-report.html: accept rate, characters saved,
-    ///                                 latency and descent of the adapters, as charts;
-    ///                                 no code and no file names, nothing from a network
+    ///   hone report              a table
+    ///   hone report --html       a page with charts, hone-report.html
+    ///
+    /// The page shows accept rate, characters saved, latency, and the descent of the adapters. It
+    /// holds no code and no file names, and needs no network.
     #[command(verbatim_doc_comment)]
     Report(report::ReportArgs),
     /// Learn now from the labels that wait, however few, or from the history of a repository
     ///
-    ///   hone learn                    the labels that wait
-    ///   hone learn --history          the last commits of the repository in this folder:
-    ///                                 less than half an hour on two cores
+    ///   hone learn               the labels that wait
+    ///   hone learn --history     the last commits of the repository in this folder
     ///
-    /// What a history teaches serves if it completes more of its newest changes, which it does
-    /// not learn, than what serves now. If it is interrupted, the same command goes on from there.
+    /// A history takes less than half an hour on two cores. What it teaches serves if it completes
+    /// more of its newest changes, which it does not learn, than what serves now. If it is
+    /// interrupted, the same command continues from there.
     #[command(verbatim_doc_comment)]
     Learn(learn::LearnArgs),
     /// Stop learning, or completing, until `hone resume`
     ///
-    ///   hone pause                 learning: completions and their log go on
-    ///   hone pause completions     suggestions as you type, in every editor;
-    ///                              those that you invoke are still answered
-    ///   hone pause completions --for 30m
+    ///   hone pause                           learning
+    ///   hone pause completions               suggestions as you type, in every editor
+    ///   hone pause completions --for 30m     the same for a while
+    ///
+    /// While learning is paused, completions continue, and what you accept and reject is recorded.
+    /// While completions are paused, those that you invoke are still answered.
     #[command(verbatim_doc_comment)]
     Pause(pause::PauseArgs),
     /// Take up again what `hone pause` stopped: learning, or completions
@@ -165,11 +168,11 @@ enum Command {
     /// Share a part of what is learned with a team, never code
     #[command(subcommand)]
     Team(team::TeamCommand),
-    /// Forget a file, a folder, the last hours, or everything: what was offered,
-    /// what became of it, and every adapter that learned from it
+    /// Forget a file, a folder, the last hours, or everything
     ///
-    /// Nothing of it is left on disk; learning goes on from the last adapter
-    /// that never saw it. Asks first. This cannot be undone.
+    /// What was offered there goes, what became of it, and every adapter that learned from it.
+    /// Nothing of it is left on disk; learning continues from the last adapter that never saw it.
+    /// Asks first. This cannot be undone.
     ///
     ///   hone forget --file src/secret.rs
     ///   hone forget --folder ~/clients/acme
@@ -183,6 +186,21 @@ enum Command {
     Config(config::ConfigCommand),
     /// End the daemon cleanly; the next editor starts it again
     Stop,
+    /// End the daemon, and have the open editors start it anew
+    ///
+    /// The new one is this program, and takes the settings as they are now. What the editors have
+    /// open is kept.
+    Restart,
+    /// Print what completes the names of commands and options in a shell
+    ///
+    ///   hone completions bash > ~/.local/share/bash-completion/completions/hone
+    ///   hone completions zsh > ~/.zfunc/_hone
+    ///   hone completions fish > ~/.config/fish/completions/hone.fish
+    #[command(verbatim_doc_comment)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// List, fetch and choose models
     #[command(subcommand)]
     Model(model::ModelCommand),
@@ -205,7 +223,8 @@ enum Command {
 
 pub fn main() -> ! {
     ::feedback::panics::report_places_only();
-    let cli = Cli::parse();
+    let matches = help::laid_out(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let quiet = !matches!(cli.command, Command::Serve { .. });
     let level = std::env::var("HONE_LOG").ok().and_then(|level| level.parse().ok());
     let default = if quiet { LevelFilter::WARN } else { LevelFilter::INFO };
@@ -221,6 +240,7 @@ pub fn main() -> ! {
     tracing_subscriber::registry().with(lines.with_filter(ours)).init();
     let status = match run(cli.command) {
         Ok(()) => 0,
+        Err(error) if error.is::<ToldAlready>() => 1,
         Err(error) => {
             tell!("Error: {}", one_line(&error));
             if error.is::<AlreadyRunning>() { ALREADY_RUNNING } else { 1 }
@@ -228,6 +248,11 @@ pub fn main() -> ! {
     };
     leave(status)
 }
+
+/// Fails a command that has told what is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("what is wrong was told")]
+struct ToldAlready;
 
 /// An error and its causes on one line; editors show no more than that.
 fn one_line(error: &anyhow::Error) -> String {
@@ -242,6 +267,9 @@ fn run(command: Command) -> Result<()> {
         let error = replace_by(command);
         return Err(error).with_context(|| format!("{}: cannot be run", program.display()));
     }
+    if let Command::Completions { shell } = command {
+        return completions(shell);
+    }
     let home = Paths::from_env()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(RUNTIME_THREADS)
@@ -251,6 +279,12 @@ fn run(command: Command) -> Result<()> {
     // A blocked read of stdin would keep the runtime, and with it us, alive.
     runtime.shutdown_background();
     result
+}
+
+fn completions(shell: Shell) -> Result<()> {
+    let mut script = vec![];
+    clap_complete::generate(shell, &mut Cli::command(), "hone", &mut script);
+    emit!("{}", String::from_utf8_lossy(&script).trim_end())
 }
 
 /// The crates whose log lines are written.
@@ -300,16 +334,19 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
             say!("{}", if stopped { "stopped" } else { "no daemon was running" })?;
             Ok(())
         }
+        Command::Restart => match client::restart(&home).await? {
+            true => say!("the daemon has ended; the open editors start it again at once"),
+            false => say!("no daemon was running"),
+        },
         Command::Model(command) => model::run(&home, command).await,
-        // `run` handles it before it builds the runtime.
-        Command::Rehearse { .. } => Ok(()),
+        // `run` handles them before it builds the runtime.
+        Command::Rehearse { .. } | Command::Completions { .. } => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -7,14 +7,18 @@ use crate::app::startup::configured_manifest;
 use crate::cli::settings::Configured;
 use crate::cli::{config, output};
 use crate::config::Config;
+use crate::daemon::client;
+use crate::daemon::handshake::Command;
 use crate::paths::Paths;
 use crate::report::layout::{Column, Layout};
+use crate::report::status::Status;
 use anyhow::Result;
 use clap::Subcommand;
 use model_fetch::hub;
 use model_fetch::progress::{JsonProgress, PullProgress, TerminalProgress};
 use models::architecture;
 use models::manifest::{Catalogue, Manifest};
+use models::size::Size;
 use models::store::{ModelStatus, Store};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +64,7 @@ pub enum ModelCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Serve this model from the next start of the daemon on
+    /// Serve this model from now on
     Use {
         /// A name from `hone model list`
         name: String,
@@ -87,17 +91,19 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
     match command {
         ModelCommand::List { json: true } => list_json(&store, catalogue, configured.model_name()),
         ModelCommand::List { json: false } => list(&store, catalogue, configured.model_name()),
-        ModelCommand::Pull { name, json } => pull(&store, named(name)?, json),
-        ModelCommand::Add { file, json } => add(&store, catalogue, &file, json),
-        ModelCommand::Use { name } => {
-            let manifest = catalogue.get(&name)?;
-            config::change(home, config::MODEL_NAME, Some(&name.as_str().into())).await?;
-            say!("{name} serves from the next start on (`hone stop` ends the daemon)")?;
-            if store.status(manifest) == ModelStatus::Missing {
-                say!("it is not here yet: `hone model pull`")?;
+        ModelCommand::Pull { name, json: true } => pull_for_programs(&store, named(name)?),
+        ModelCommand::Pull { name, json: false } => {
+            let manifest = named(name)?;
+            pull(&store, manifest)?;
+            // The path alone stands on stdout.
+            match configured.model_name() == Some(&manifest.name) {
+                true => tell!("{}", serve(home, manifest).await?),
+                false => tell!("next: `hone model use {}` serves it", manifest.name),
             }
             Ok(())
         }
+        ModelCommand::Add { file, json } => add(&store, catalogue, &file, json),
+        ModelCommand::Use { name } => choose(home, &store, catalogue.get(&name)?).await,
         ModelCommand::Path { name } => {
             // Editors ask for it before they start the server, which takes no wrong settings.
             if name.is_none() {
@@ -108,22 +114,45 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
     }
 }
 
-fn pull(store: &Store, manifest: &Manifest, json: bool) -> Result<()> {
-    if json {
-        let mut progress = JsonProgress::new(std::io::stdout());
-        let path = hub::pull(store, manifest, &mut progress)?;
-        if let Some(notice) = &manifest.notice {
-            progress.note(notice);
-        }
-        emit!("{}", serde_json::json!({ "path": path }))?;
-        return Ok(());
+/// Sets the model, and has it serve if its file is here.
+async fn choose(home: &Paths, store: &Store, manifest: &Manifest) -> Result<()> {
+    let name = manifest.name.as_str();
+    config::change(home, config::MODEL_NAME, Some(&name.into())).await?;
+    if !matches!(store.status(manifest), ModelStatus::Present | ModelStatus::Verified) {
+        return say!("{name} is chosen, and is not here yet; next: `hone model pull`");
     }
+    say!("{}", serve(home, manifest).await?)
+}
+
+/// Has the configured model serve: a daemon with another one makes way. Returns what to tell.
+async fn serve(home: &Paths, manifest: &Manifest) -> Result<String> {
+    let name = &manifest.name;
+    Ok(match client::question::<Status>(home, Command::Status).await {
+        Ok(None) => format!("{name} serves once an editor with Hone is open; next: `hone doctor`"),
+        Ok(Some(status)) if status.model.sha256 == manifest.sha256 => format!("{name} serves"),
+        // One that cannot load its model makes way too.
+        Ok(Some(_)) | Err(_) => {
+            client::restart(home).await?;
+            format!("{name} serves from now on")
+        }
+    })
+}
+
+fn pull_for_programs(store: &Store, manifest: &Manifest) -> Result<()> {
+    let mut progress = JsonProgress::new(std::io::stdout());
+    let path = hub::pull(store, manifest, &mut progress)?;
+    if let Some(notice) = &manifest.notice {
+        progress.note(notice);
+    }
+    emit!("{}", serde_json::json!({ "path": path }))
+}
+
+fn pull(store: &Store, manifest: &Manifest) -> Result<()> {
     let path = hub::pull(store, manifest, &mut TerminalProgress::default())?;
     if let Some(notice) = &manifest.notice {
         tell!("note: {notice}");
     }
-    emit!("{}", path.display())?;
-    Ok(())
+    emit!("{}", path.display())
 }
 
 fn add(store: &Store, catalogue: &Catalogue, file: &Path, json: bool) -> Result<()> {
@@ -187,7 +216,7 @@ fn models_table(
             ModelStatus::Wrong => "damaged".into(),
         };
         let about = if manifest.is_pinned() { "" } else { "~" };
-        let size = format!("{about}{}", indicatif::HumanBytes(manifest.bytes));
+        let size = format!("{about}{}", Size(manifest.bytes));
         let line = format!("{:.1} s", expected::line_ms(manifest.bytes) as f64 / 1000.0);
         let learns = if architecture::learns(&manifest.architecture) { "yes" } else { "no" };
         let (name, licence) = (manifest.name.clone(), manifest.licence.clone());

@@ -287,9 +287,9 @@ pub async fn question<T: DeserializeOwned>(home: &Paths, command: Command) -> Re
 
 /// Stops the daemon, and returns true if one ran. One whose socket was removed listens again soon.
 pub async fn stop(home: &Paths) -> Result<bool> {
-    let stopping = connect_settled(home, Command::Stop).await?;
-    let Some(mut connection) = stopping else { return Ok(false) };
-    copy(&mut connection.read, &mut tokio::io::sink()).await?;
+    if !end(home, Command::Stop).await? {
+        return Ok(false);
+    }
     let deadline = Instant::now() + STOP_LIMIT;
     while lock_is_held(home)? {
         if Instant::now() > deadline {
@@ -297,6 +297,19 @@ pub async fn stop(home: &Paths) -> Result<bool> {
         }
         sleep(POLL).await;
     }
+    Ok(true)
+}
+
+/// Ends the daemon, and returns true if one ran. The open editors find it gone and start another,
+/// which takes the settings as they are now, so that its lock may be held again at once.
+pub async fn restart(home: &Paths) -> Result<bool> {
+    end(home, Command::Restart).await
+}
+
+async fn end(home: &Paths, command: Command) -> Result<bool> {
+    let ending = connect_settled(home, command).await?;
+    let Some(mut connection) = ending else { return Ok(false) };
+    copy(&mut connection.read, &mut tokio::io::sink()).await?;
     Ok(true)
 }
 

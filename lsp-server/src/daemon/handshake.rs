@@ -48,6 +48,9 @@ pub enum Command {
     AdvanceClock { ms: u64 },
     /// Ends the daemon. The stream ends when the daemon has ended.
     Stop,
+    /// Ends the daemon so that another takes its place, which the open editors start. The stream
+    /// ends when the daemon has ended.
+    Restart,
     /// Starts an update from the labels that wait.
     Learn,
     /// Makes another registered adapter serve; a [`Reply`] follows.
@@ -75,6 +78,13 @@ pub enum Command {
     /// A command of a later version.
     #[serde(other)]
     Unknown,
+}
+
+impl Command {
+    /// Whether the daemon ends, and so needs no model for an answer.
+    pub fn ends_daemon(&self) -> bool {
+        matches!(self, Command::Stop | Command::Restart)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

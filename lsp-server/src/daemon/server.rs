@@ -55,7 +55,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let (loading, progress) = watch::channel(Loading::Busy);
     let server = Server {
         progress,
-        stop: Arc::new(Notify::new()),
+        end: Arc::default(),
         connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
     };
     let mut termination = Termination::listen()?;
@@ -118,7 +118,11 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                 lets_others_start = true;
                 break;
             }
-            () = server.stop.notified() => break,
+            () = server.end.stop.notified() => break,
+            () = server.end.restart.notified() => {
+                lets_others_start = true;
+                break;
+            }
             () = termination.requested() => break,
         }
     }
@@ -160,11 +164,27 @@ enum Loading {
     Failed(Arc<str>),
 }
 
+/// How a connection says that the daemon should end.
+#[derive(Default)]
+struct End {
+    stop: Notify,
+    /// The open editors start another one.
+    restart: Notify,
+}
+
+impl End {
+    fn by(&self, command: &Command) {
+        match command {
+            Command::Restart => self.restart.notify_one(),
+            _ => self.stop.notify_one(),
+        }
+    }
+}
+
 /// What all connections share.
 struct Server {
     progress: watch::Receiver<Loading>,
-    /// A connection notifies it when the daemon should end.
-    stop: Arc<Notify>,
+    end: Arc<End>,
     /// One permit for each connection.
     connections: Arc<Semaphore>,
 }
@@ -192,9 +212,9 @@ impl Server {
             tracing::warn!("more than {MAX_CONNECTIONS} connections: one was refused");
             return;
         };
-        let (progress, stop) = (self.progress.clone(), self.stop.clone());
+        let (progress, end) = (self.progress.clone(), self.end.clone());
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, progress, &stop).await {
+            if let Err(error) = connection(stream, progress, &end).await {
                 tracing::debug!("connection ended: {error:#}");
             }
             drop(permit);
@@ -252,7 +272,7 @@ async fn idle(app: &App) -> u64 {
 async fn connection(
     stream: Stream,
     mut progress: watch::Receiver<Loading>,
-    stop: &Notify,
+    end: &End,
 ) -> Result<()> {
     let (read, mut write) = connection::split(stream);
     let mut read = BufReader::new(read);
@@ -260,14 +280,14 @@ async fn connection(
     if let Some(error) = refusal(&hello) {
         write_line(&mut write, &Welcome::no(error)).await?;
         if hello.protocol > PROTOCOL {
-            stop.notify_one();
+            end.stop.notify_one();
         }
         return Ok(());
     }
     let (app, learn) = match welcome(&hello, &mut progress, &mut write).await? {
         Some(loaded) => loaded,
-        None if hello.command == Command::Stop => {
-            stop.notify_one();
+        None if hello.command.ends_daemon() => {
+            end.by(&hello.command);
             return Ok(());
         }
         None => return Ok(()),
@@ -338,8 +358,8 @@ async fn connection(
             let result = moved.then_some(()).ok_or_else(|| anyhow!("this daemon's clock stays"));
             write_line(&mut write, &Reply::from(result)).await?;
         }
-        Command::Stop => {
-            stop.notify_one();
+        command @ (Command::Stop | Command::Restart) => {
+            end.by(&command);
             // The end of this stream tells the client that everything is on disk, or that the
             // daemon's log says why not.
             let _ = app.services.recorder.flush().await;
@@ -358,7 +378,7 @@ async fn welcome(
     write: &mut WriteHalf,
 ) -> Result<Option<(Arc<App>, LearnNow)>> {
     let is_busy = matches!(*progress.borrow(), Loading::Busy);
-    let needs_no_model = hello.command == Command::Stop;
+    let needs_no_model = hello.command.ends_daemon();
     let first = if is_busy && !needs_no_model { Welcome::loading() } else { Welcome::yes() };
     write_line(write, &first).await?;
     if is_busy && needs_no_model {

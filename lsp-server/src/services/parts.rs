@@ -46,7 +46,7 @@ impl Parts {
     fn died(&self, part: Part) {
         let reason = format!(
             "{part} has ended by a fault of Hone's own, whose place is in the daemon's log; \
-             `hone stop` lets the next editor start it again"
+             `hone restart` starts it again"
         );
         tracing::error!("{reason}");
         self.health.report(Source::Part(part), reason);

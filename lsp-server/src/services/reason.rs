@@ -194,7 +194,7 @@ impl Reason {
             Reason::RejectedHere => "ask for it by hand".into(),
             Reason::InAnotherFile { .. } => "open that file, and ask for the next edit".into(),
             Reason::OutOfStep => "open the file again".into(),
-            Reason::Failed { .. } => "hone stop, and look into logs/daemon.log".into(),
+            Reason::Failed { .. } => "hone restart, and look into logs/daemon.log".into(),
             _ => return None,
         };
         Some(command)

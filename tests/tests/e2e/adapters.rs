@@ -54,7 +54,7 @@ fn an_adapter_that_cannot_be_served_is_refused_with_the_reason() {
     let home = Home::with(Model::Smol, QUICK);
     let missing = "no adapter v7 is registered; `hone adapter list` shows what is there";
     assert_eq!(home.error(&["adapter", "use", "7"]), missing, "without a daemon");
-    assert!(home.error(&["adapter", "rollback"]).contains("nothing to roll back"));
+    assert!(home.output(&["adapter", "rollback"]).contains("nothing to roll back"));
     let editor = home.editor();
     assert_eq!(home.error(&["adapter", "use", "7"]), missing, "with one");
 

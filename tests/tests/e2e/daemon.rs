@@ -31,6 +31,38 @@ fn hello(home: &Home, protocol: u32) -> Value {
     serde_json::from_str(&line).unwrap()
 }
 
+/// A chosen model served only after `hone stop` and with a new editor.
+#[test]
+fn a_chosen_model_serves_at_once_in_the_open_editor() {
+    let home = home();
+    home.add(Model::Qwen);
+    let editor = home.editor();
+    let week = Buffer::open(&editor, "week.rs", WEEK);
+    week.offer();
+    let serves = |name: &str, before: Option<u64>| {
+        let status = home.status();
+        let pid = status["daemon"]["pid"].as_u64();
+        status["model"]["name"] == name && pid.is_some() && pid != before
+    };
+    let first = home.daemon_pid();
+    let said = home.output(&["model", "use", Model::Qwen.name()]);
+    assert_eq!(said, "qwen2.5-coder-0.5b serves from now on\n");
+    eventually("the other model serves", || serves(Model::Qwen.name(), first));
+    week.offer();
+    assert_eq!(home.completions().len(), 2);
+
+    let second = home.daemon_pid();
+    assert_eq!(home.output(&["model", "use", Model::Qwen.name()]), "qwen2.5-coder-0.5b serves\n");
+    assert_eq!(home.daemon_pid(), second, "nothing is to be done");
+    let said = home.output(&["restart"]);
+    assert!(said.starts_with("the daemon has ended; the open editors"), "{said}");
+    eventually("another daemon serves", || serves(Model::Qwen.name(), second));
+    week.offer();
+    drop(editor);
+    home.output(&["stop"]);
+    assert_eq!(home.output(&["restart"]), "no daemon was running\n");
+}
+
 #[test]
 fn two_editors_share_one_daemon_and_one_log() {
     let home = home();

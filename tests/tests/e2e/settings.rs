@@ -48,7 +48,7 @@ fn a_setting_that_needs_a_restart_says_so() {
     let said = json(&home.output(&["config", "set", "--json", "model.threads", "2"]));
     assert_eq!(said, json!({"key": "model.threads", "value": 2, "restart": true}));
     assert_eq!(home.status()["daemon"]["needs_restart"], true);
-    assert!(home.output(&["status"]).contains("`hone stop`"));
+    assert!(home.output(&["status"]).contains("`hone restart`"));
     home.output(&["config", "set", "model.threads", "1"]);
     assert_eq!(home.status()["daemon"]["needs_restart"], false, "the old value needs no restart");
     home.output(&["model", "use", "qwen2.5-coder-0.5b"]);

@@ -37,7 +37,7 @@ fn every_screen_has_the_width_of_the_terminal() {
             let mut hone = home.hone();
             let output = hone.env("COLUMNS", columns).args(screen.split(' ')).output().unwrap();
             let text = String::from_utf8(output.stdout).unwrap();
-            assert!(text.lines().count() > 2 || screen == "trial", "hone {screen}: {text}");
+            assert!(!text.is_empty(), "hone {screen} prints nothing");
             for line in text.lines() {
                 let place = format!("hone {screen} in {columns:?} columns: {line:?}");
                 assert_eq!(line, line.trim_end(), "{place}");

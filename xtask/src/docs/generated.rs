@@ -177,10 +177,10 @@ fn add_command(hone: &Hone, command: &[&str], made: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// The commands that a help text lists.
+/// The commands that a help text lists, in one group or several.
 fn names(help: &str) -> Vec<String> {
-    let below = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let listed = below.take_while(|line| line.starts_with("  "));
+    let groups = help.split("\n\n").filter(|part| part.starts_with("Commands"));
+    let listed = groups.flat_map(|group| group.lines().skip(1));
     // A description that goes on in the next line is indented further.
     let first_lines = listed.filter(|line| !line.starts_with("   "));
     let names = first_lines.filter_map(|line| line.split_whitespace().next());
@@ -248,6 +248,8 @@ mod tests {
                     Commands:\n  lsp    Speak LSP, a long\n         line\n  serve  Run\n  \
                     help   Print this message\n\nOptions:\n  -h, --help  Print help\n";
         assert_eq!(names(help), ["lsp", "serve"]);
+        let groups = "Commands:\n  a  Do a\n\nCommands to look inside:\n  b  Do b\n\nOptions:\n";
+        assert_eq!(names(&format!("Usage: hone\n\n{groups}")), ["a", "b"]);
         assert_eq!(names("Usage: hone lsp\n"), [""; 0]);
     }
 

@@ -92,7 +92,8 @@ struct Integration {
     setting: &'static str,
 }
 
-pub fn editors(around: &Surroundings) -> Vec<Check> {
+/// Looks for editors. `sessions` are connected at the moment, whichever they are.
+pub fn editors(around: &Surroundings, sessions: usize) -> Vec<Check> {
     let mut checks = vec![];
     for kind in &VSCODE {
         match vscode_integration(kind, around) {
@@ -107,7 +108,9 @@ pub fn editors(around: &Surroundings) -> Vec<Check> {
     }
     checks.extend(neovim(around).iter().map(|found| judged(found, around)));
     checks.extend(named(around).iter().map(|found| judged(found, around)));
-    if checks.is_empty() {
+    if checks.is_empty() && sessions > 0 {
+        checks.push(Check::good(NAME, "one is connected, whose settings the doctor does not know"));
+    } else if checks.is_empty() {
         let fix = "the page `Editors` of the book tells how each editor starts `hone lsp`";
         checks.push(Check::note(NAME, "none that starts Hone was found", fix));
     }
@@ -322,7 +325,7 @@ mod tests {
         }
 
         fn found(&self) -> Vec<(State, String)> {
-            let checks = editors(&self.around).into_iter();
+            let checks = editors(&self.around, 0).into_iter();
             checks.map(|check| (check.state, check.found)).collect()
         }
 
@@ -335,7 +338,11 @@ mod tests {
 
     #[test]
     fn a_machine_without_an_editor_is_told_where_to_look() {
-        assert_eq!(Machine::new().only().0, State::Note);
+        let machine = Machine::new();
+        assert_eq!(machine.only().0, State::Note);
+        // One that is connected was not found next to "1 editor session(s)".
+        let connected = editors(&machine.around, 1);
+        assert_eq!((connected.len(), connected[0].state), (1, State::Good), "{connected:?}");
     }
 
     #[test]

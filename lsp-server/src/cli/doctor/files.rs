@@ -4,6 +4,7 @@ use super::{Check, Patient};
 use crate::app::startup;
 use crate::config::Config;
 use crate::platform::files::{free_room, is_executable};
+use models::size::Size;
 
 /// Less free room than this, in bytes, and learning and pulling may fail.
 const ROOM_MIN: u64 = 1 << 30;
@@ -64,10 +65,10 @@ pub fn home(patient: &Patient) -> Vec<Check> {
     vec![match free_room(&folder) {
         Some(room) if room < ROOM_MIN => Check::note(
             NAME,
-            format!("{found}; {} MiB are free there", room >> 20),
+            format!("{found}; {} are free there", Size(room)),
             "free some room: models, adapters and the log need it",
         ),
-        Some(room) => Check::good(NAME, format!("{found}; {} GiB free", room >> 30)),
+        Some(room) => Check::good(NAME, format!("{found}; {} free", Size(room))),
         None => Check::good(NAME, found),
     }]
 }

@@ -3,6 +3,7 @@
 use super::{Check, Patient};
 use crate::platform::files;
 use crate::report::status::DaemonStatus;
+use models::size::Size;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -39,17 +40,23 @@ pub fn daemon(patient: &Patient) -> Vec<Check> {
     }
 }
 
+/// How many editors are connected.
+pub fn sessions(patient: &Patient) -> usize {
+    let daemon = patient.status.as_ref().ok().and_then(|status| status.daemon.as_ref());
+    daemon.map_or(0, |daemon| daemon.sessions)
+}
+
 fn running(daemon: &DaemonStatus, version: &str) -> Check {
     const NAME: &str = "daemon";
     let own = env!("CARGO_PKG_VERSION");
-    let memory = daemon.memory_bytes.map_or(String::new(), |b| format!(", {} MiB", b >> 20));
+    let memory = daemon.memory_bytes.map_or(String::new(), |bytes| format!(", {}", Size(bytes)));
     let found = format!(
         "pid {}, up {} min, {} editor session(s){memory}",
         daemon.pid,
         daemon.uptime_s / 60,
         daemon.sessions
     );
-    let restart = "`hone stop` ends it, and the next editor starts the new one";
+    let restart = "`hone restart` starts the new one";
     if version != own {
         Check::note(NAME, format!("{found}; it is of version {version}, this is {own}"), restart)
     } else if daemon.needs_restart {
@@ -62,7 +69,7 @@ fn running(daemon: &DaemonStatus, version: &str) -> Check {
 
 fn socket(patient: &Patient) -> Check {
     const NAME: &str = "socket";
-    let restart = "run `hone stop`; the next editor makes it anew";
+    let restart = "`hone restart` makes it anew";
     let path = match patient.home.socket() {
         Ok(path) => path,
         Err(error) => return Check::wrong(NAME, error.to_string(), "set HONE_HOME"),
@@ -87,7 +94,7 @@ pub fn gpu(patient: &Patient) -> Check {
     match engine::free_gpu() {
         Err(error) => Check::wrong(NAME, error, "install the whole archive of Hone again"),
         Ok(Some(gpu)) => {
-            let found = format!("{}, {} MiB of its memory are free", gpu.name, gpu.free >> 20);
+            let found = format!("{}, {} of its memory are free", gpu.name, Size(gpu.free));
             if patient.configured.config.model.gpu_layers == Some(0) {
                 let found = format!("{found}; model.gpu_layers keeps the model off it");
                 return Check::note(NAME, found, "`hone config set model.gpu_layers` lets it on");
@@ -148,8 +155,16 @@ fn log_end(log: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// The last different lines that tell of a failure, oldest first.
+/// The last different lines that tell of a failure, oldest first. One that kept a daemon from serving
+/// is over once a later one serves, or the file is there that it missed.
 fn last_failures(log: &str) -> Vec<String> {
+    let served = log.rfind(" INFO serving ").unwrap_or(0);
+    let (before, since) = log.split_at(served);
+    let is_over = |line: &&str, is_before: bool| {
+        let missed = line.strip_prefix("Error: ").and_then(|said| said.split_once(" is missing"));
+        let is_there = missed.is_some_and(|(file, _)| Path::new(file).exists());
+        is_there || is_before && line.starts_with("Error: ")
+    };
     let is_failure = |line: &&str| {
         [" WARN ", " ERROR "].iter().any(|level| line.contains(level))
             || line.starts_with("Error: ")
@@ -158,7 +173,9 @@ fn last_failures(log: &str) -> Vec<String> {
     // A line begins with its time, by which lines of the same failure differ.
     let said = |line: &str| line.split_once("Z ").map_or(line, |(_, said)| said).to_owned();
     let mut last: Vec<&str> = vec![];
-    for line in log.lines().rev().filter(is_failure) {
+    let since = since.lines().rev().filter(|line| !is_over(line, false));
+    let before = before.lines().rev().filter(|line| !is_over(line, true));
+    for line in since.chain(before).filter(is_failure) {
         if !last.iter().any(|other| said(other) == said(line)) {
             last.push(line);
         }
@@ -180,17 +197,20 @@ mod tests {
 2026-01-01T00:00:01.1Z  WARN the learner crashed
 2026-01-01T00:00:02.1Z  WARN the learner crashed
 2026-01-01T00:00:03.1Z ERROR disk full
-Error: the file is missing
-2026-01-01T00:00:04.1Z  INFO serving b
+Error: /a/b.gguf is missing; run `hone model pull`
 ";
-        assert_eq!(
-            last_failures(log),
-            [
-                "2026-01-01T00:00:02.1Z WARN the learner crashed",
-                "2026-01-01T00:00:03.1Z ERROR disk full",
-                "Error: the file is missing",
-            ]
-        );
+        let [crash, full] = [
+            "2026-01-01T00:00:02.1Z WARN the learner crashed",
+            "2026-01-01T00:00:03.1Z ERROR disk full",
+        ];
+        let missing = "Error: /a/b.gguf is missing; run `hone model pull`";
+        assert_eq!(last_failures(log), [crash, full, missing]);
+        // The doctor named it for hours after the pull.
+        let served = format!("{log}2026-01-01T00:00:04.1Z  INFO serving b\n");
+        assert_eq!(last_failures(&served), [crash, full]);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let pulled = log.replace("/a/b.gguf", &file.path().display().to_string());
+        assert_eq!(last_failures(&pulled), [crash, full]);
         assert!(last_failures("2026-01-01T00:00:04.1Z  INFO serving b\n").is_empty());
     }
 

@@ -11,10 +11,10 @@ mod screen;
 mod surroundings;
 
 use crate::cli::settings::Configured;
-use crate::cli::{inspect, output};
+use crate::cli::{ToldAlready, inspect, output};
 use crate::paths::Paths;
 use crate::report::status::Status;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use public::Public;
 use serde::Serialize;
 use std::time::Duration;
@@ -115,11 +115,7 @@ pub async fn run(home: &Paths, args: DoctorArgs) -> Result<()> {
     } else {
         say!("{}", screen::screen(&report, output::layout()))?;
     }
-    match report.count(State::Wrong) {
-        0 => Ok(()),
-        1 => bail!("the doctor found 1 thing wrong; what to do about it stands beside it"),
-        wrong => bail!("the doctor found {wrong} things wrong; what to do stands beside each"),
-    }
+    if ok { Ok(()) } else { Err(ToldAlready.into()) }
 }
 
 async fn checks(patient: &Patient<'_>) -> Vec<Check> {
@@ -130,7 +126,7 @@ async fn checks(patient: &Patient<'_>) -> Vec<Check> {
     checks.extend(model::model(patient));
     checks.extend(model::speed(patient).await);
     checks.push(machine::gpu(patient));
-    checks.extend(editors::editors(&patient.around));
+    checks.extend(editors::editors(&patient.around, machine::sessions(patient)));
     checks.extend(machine::failures(patient));
     checks
 }

@@ -5,6 +5,7 @@ use crate::cli::events::each_offer;
 use crate::report::status::Status;
 use feedback::event::Completion;
 use feedback::job::Distribution;
+use models::size::Size;
 use models::store::Store;
 use std::collections::VecDeque;
 use sysinfo::{MemoryRefreshKind, System};
@@ -35,8 +36,8 @@ pub fn model(patient: &Patient) -> Vec<Check> {
             return vec![Check::wrong(NAME, format!("{}: {found}", manifest.name), fix)];
         }
     };
-    let size = manifest.bytes / 1_000_000;
-    let file = format!("{}, {size} MB, its checksum is right", manifest.name);
+    let size = Size(manifest.bytes);
+    let file = format!("{}, {size}, its checksum is right", manifest.name);
     if let Some(status) = served {
         return vec![Check::good(NAME, format!("{file}; {}", backend(status)))];
     }
@@ -65,8 +66,8 @@ fn backend(status: &Status) -> &str {
 fn memory(model_bytes: u64, total: u64, available: u64) -> Check {
     const NAME: &str = "memory";
     let needed = model_bytes + BESIDE_FILE;
-    let [needs, all, free] = [needed, total, available].map(|bytes| bytes >> 20);
-    let found = format!("the model needs about {needs} MiB; of {all} MiB, {free} are free");
+    let [needs, all, free] = [needed, total, available].map(Size);
+    let found = format!("the model needs about {needs}; of {all}, {free} are free");
     let smaller = "`hone model list` names smaller models, and `hone model use NAME` chooses one";
     if total < needed {
         Check::wrong(NAME, found, smaller)
