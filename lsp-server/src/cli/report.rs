@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct ReportArgs {
-    /// Write a page with charts, to open in a browser; into the current folder if no file is named
+    /// Write a page with charts, to open in a browser; into the current folder if no file is named,
+    /// and to stdout for `-`
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "hone-report.html")]
     html: Option<PathBuf>,
     /// Print a JSON object
@@ -35,6 +36,8 @@ pub async fn run(home: &Paths, args: ReportArgs) -> Result<()> {
     let lineage = registry.entries().iter().map(|entry| Adapter::of(entry, registry.active()));
     let report = builder.report(&manifest.name, lineage.collect());
     match args.html {
+        // An editor shows the page in one of its own, also where it is empty yet.
+        Some(path) if path.as_os_str() == "-" => emit!("{}", page(&report)?)?,
         Some(_) if report.from.is_none() => bail!(
             "nothing is recorded yet, so no page was written; write some code with Hone in your \
              editor"

@@ -1,5 +1,6 @@
 //! The report as one page. It has no script, needs no network, and holds none of the user's text.
 
+use super::table::headline;
 use super::{Report, chart, lineage};
 use anyhow::{Context, Result};
 use minijinja::{Environment, context};
@@ -17,6 +18,7 @@ pub fn page(report: &Report) -> Result<String> {
     let top = top.map(|accept| accept.high).fold(0.1, f64::max);
     let page = templates.get_template("page.html")?.render(context! {
         report,
+        headline => headline(&report.all),
         offers,
         top,
         lineage => lineage::draw(&report.lineage),
@@ -61,6 +63,18 @@ mod tests {
         if let Some(path) = std::env::var_os("HONE_REPORT_PAGE") {
             std::fs::write(path, page).unwrap();
         }
+    }
+
+    #[test]
+    fn the_page_begins_with_the_headline_and_leaves_out_what_nobody_judged() {
+        let mut report = report();
+        report.all.kept_share = Some(0.3);
+        report.all.wrong_per_100_lines = Some(12.0);
+        let all = page(&report).unwrap();
+        assert!(all.contains("30 % are completions that you kept. 12 offers were wrong"), "{all}");
+        assert!(all.contains(" judged: "), "{all}");
+        report.all.accept = None;
+        assert!(!page(&report).unwrap().contains(" judged: "));
     }
 
     #[test]
