@@ -75,6 +75,10 @@ return {
       editor:type(':Hone status')
       editor:press('Enter')
       editor:wait_for('smollm2-135m (llama)')
+      -- `hone` breaks lines where the window ends, but no path.
+      local long = [[filter(getline(1, '$'), 'strdisplaywidth(v:val) > winwidth(0)')]]
+      local words = [[len(filter(%s, 'v:val !~ "/"'))]]
+      check.equal('0', vim.trim(editor:eval(words:format(long))))
       editor:press('q')
       editor:wait_until_gone('smollm2-135m (llama)')
       editor:type(':Hone log')
@@ -102,7 +106,7 @@ return {
       say('config set lab.max_tokens 9', 'lab.max_tokens = 9')
       check.equal('9', vim.trim(home:hone('config', 'get', 'lab.max_tokens', '--json')))
       say('config set lab.max_tokens 8', 'lab.max_tokens = 8')
-      say('resume', 'learning goes on')
+      say('resume', 'learning continues')
       say('pause', 'learning is paused')
       editor:wait_for('learning paused')
       say('adapter list', 'nothing learned yet')

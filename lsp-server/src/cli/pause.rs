@@ -48,13 +48,14 @@ impl What {
 
     fn told(self, enabled: bool) -> &'static str {
         match (self, enabled) {
-            (What::Learning, true) => "learning goes on",
+            (What::Learning, true) => "learning continues",
             (What::Learning, false) => {
-                "learning is paused; what you accept and reject is still recorded"
+                "learning is paused until `hone resume`; what you accept and reject is still recorded"
             }
             (What::Completions, true) => "completions are offered as you type",
             (What::Completions, false) => {
-                "completions are paused; those that you invoke are still answered"
+                "completions are paused until `hone resume completions`; those that you invoke are \
+                 still answered"
             }
         }
     }
@@ -69,7 +70,10 @@ pub async fn pause(home: &Paths, args: PauseArgs) -> Result<()> {
     let seconds = seconds(&time)?;
     let snooze = Snooze::Everything { seconds: Some(seconds) };
     if client::ask(home, Command::Snooze { snooze }).await? {
-        say!("completions are snoozed for {time}; those that you invoke are still answered")?;
+        say!(
+            "completions are snoozed for {time}, or until `hone resume completions`; those that you \
+             invoke are still answered"
+        )?;
     } else {
         say!("no daemon runs, so nothing is completed; an editor with Hone starts it")?;
     }

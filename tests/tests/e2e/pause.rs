@@ -9,7 +9,10 @@ fn paused_completions_are_empty_at_once_unless_they_are_invoked() {
     let editor = home.editor();
     assert!(Buffer::open(&editor, "a.rs", WEEK).complete().is_some());
     let said = home.output(&["pause", "completions"]);
-    assert_eq!(said, "completions are paused; those that you invoke are still answered\n");
+    assert_eq!(
+        said,
+        "completions are paused until `hone resume completions`; those that you invoke are still answered\n"
+    );
     let buffer = Buffer::open(&editor, "b.rs", WEEK);
     assert_eq!(buffer.complete(), None);
     let said = home.output(&["why"]);
@@ -39,6 +42,6 @@ fn paused_completions_are_empty_at_once_unless_they_are_invoked() {
         "the next daemon is paused too"
     );
     let said = home.output(&["resume", "completions", "learning"]);
-    assert_eq!(said, "learning goes on\ncompletions are offered as you type\n");
+    assert_eq!(said, "learning continues\ncompletions are offered as you type\n");
     assert!(Buffer::open(&editor, "d.rs", WEEK).complete().is_some());
 }

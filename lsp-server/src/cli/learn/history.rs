@@ -20,9 +20,9 @@ use crate::paths::{self, Paths};
 use crate::platform::process::lower_thread_priority;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail};
-use engine::EngineError;
 use engine::llama::LlamaEngine;
 use engine::worker::{EngineHandle, IdleRule};
+use engine::{EngineError, leave};
 use feedback::episode::Episode;
 use feedback::event::AdapterVersion;
 use feedback::job::{Base, UpdateReport};
@@ -45,6 +45,9 @@ const SEED: u64 = 1;
 /// The number of times that what was learned is compared with what serves, if another adapter
 /// begins to serve each time.
 const COMPARISONS_MAX: usize = 3;
+
+/// The exit status of a program that Ctrl-C ended, as shells know it.
+const INTERRUPTED: u8 = 130;
 
 /// What the user asks for.
 pub struct Asked {
@@ -74,6 +77,9 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
     let folder = folder.with_context(|| asked.folder.display().to_string())?;
     let source = Source { folder, author: asked.author, model_sha256: manifest.sha256.clone() };
     let work = Work { home, config: &config, manifest, model: &model, source };
+    if !for_programs {
+        tokio::spawn(tell_when_interrupted());
+    }
     let mut progress = Progress::new(for_programs);
     let learned = work.learn(&mut progress).await?;
     for _ in 0..COMPARISONS_MAX {
@@ -104,6 +110,14 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
         }
     }
     bail!("another adapter began to serve during each comparison; run the same command again")
+}
+
+/// Ends the process at Ctrl-C, and says what becomes of what was learned.
+async fn tell_when_interrupted() {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        tell!("\ninterrupted: the same command continues where this one stopped");
+        leave(INTERRUPTED);
+    }
 }
 
 /// Takes the lock of a run. There is one run at a time, because there is one folder for what an
