@@ -174,7 +174,8 @@ impl Catalogue {
 
     /// The name that is most like this one, if any is.
     fn nearest(&self, name: &str) -> Option<&str> {
-        let names = self.iter().map(|manifest| manifest.name.as_str());
+        // Of names that are equally alike, the last counts, and the models are listed best first.
+        let names = self.manifests.iter().rev().map(|manifest| manifest.name.as_str());
         let likeness = names.map(|known| (strsim::jaro_winkler(name, known), known));
         let alike = likeness.filter(|(likeness, _)| *likeness > LIKENESS_MIN);
         alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
@@ -361,6 +362,7 @@ mod tests {
             "unknown model \"qwen2.5-codr-0.5b\"; the nearest is qwen2.5-coder-0.5b; \
              `hone model list` shows the known ones"
         );
+        assert!(error("qwen2.5-coder").contains("the nearest is qwen2.5-coder-0.5b;"));
         assert_eq!(error("zzz"), "unknown model \"zzz\"; `hone model list` shows the known ones");
     }
 

@@ -89,7 +89,7 @@ pub enum AdapterCommand {
     /// Register a LoRA adapter that PEFT has saved or Hone has exported
     ///
     ///   hone adapter import my-adapter     a folder of PEFT's
-    ///   hone adapter import my.gguf        a file of Hone's, exported with --format gguf
+    ///   hone adapter import my.gguf        a file that Hone has exported
     ///
     /// It must be for the served model, and PEFT's must adapt q, k, v, o, gate, up and down_proj. It
     /// does not serve before `hone adapter use`. Learning can continue from it if its rank and

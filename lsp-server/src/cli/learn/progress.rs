@@ -98,7 +98,7 @@ impl TimeLeft {
         if done < KNOWN_FROM {
             return None;
         }
-        let newest = took / done * (1.0 - share);
+        let newest = took / done * (1.0 - share).max(0.0);
         let left = match self.guess {
             None => newest,
             Some((guess, at)) => {
