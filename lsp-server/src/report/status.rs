@@ -157,7 +157,7 @@ pub struct AdapterStatus {
     /// 0: the base model alone.
     pub active: AdapterVersion,
     pub parent: Option<AdapterVersion>,
-    /// How many adapters are registered.
+    /// How many adapters were learned and not forgotten.
     #[serde(default)]
     pub learned: usize,
     /// The repository from whose history it learned, if it did.
@@ -227,7 +227,7 @@ impl AdapterStatus {
         AdapterStatus {
             active: registry.active(),
             parent: entry.map(|entry| entry.parent),
-            learned: registry.entries().len(),
+            learned: registry.entries().iter().filter(|entry| !entry.forgotten).count(),
             history: entry.and_then(|entry| entry.history.clone()),
             updated_at: entry.map(|entry| entry.created_at_ms),
             swaps: swaps.count,

@@ -64,7 +64,11 @@ impl Progress {
         let (from, to) = part.span();
         let share = from + (to - from) * share.clamp(0.0, 1.0);
         let percent = (100.0 * share) as u64;
-        let left = self.left.at(share, self.began.elapsed());
+        // Reading is quick, and says nothing of how fast the rest is.
+        let left = match part {
+            Part::Reading => None,
+            Part::Learning | Part::Checking => self.left.at(share, self.began.elapsed()),
+        };
         if self.said == Some((part, percent)) {
             return;
         }
@@ -81,7 +85,7 @@ impl Progress {
     }
 }
 
-/// Guesses how long the rest takes, from what has passed since the first share. The parts of the
+/// Guesses how long the rest takes, from the time that has passed since the first share. The parts of the
 /// work differ in speed, so each guess counts a little.
 #[derive(Debug, Default)]
 struct TimeLeft {
