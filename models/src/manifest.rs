@@ -172,11 +172,14 @@ impl Catalogue {
         })
     }
 
-    /// The name that is most like this one, if any is.
+    /// Returns the name that is most like this one, if any is.
     fn nearest(&self, name: &str) -> Option<&str> {
-        // Of names that are equally alike, the last counts, and the models are listed best first.
-        let names = self.manifests.iter().rev().map(|manifest| manifest.name.as_str());
-        let likeness = names.map(|known| (strsim::jaro_winkler(name, known), known));
+        let names = || self.iter().map(|manifest| manifest.name.as_str());
+        // Of several models that begin with it, the first is the one that most people want.
+        if let Some(begun) = names().find(|known| known.starts_with(name)) {
+            return Some(begun);
+        }
+        let likeness = names().map(|known| (strsim::jaro_winkler(name, known), known));
         let alike = likeness.filter(|(likeness, _)| *likeness > LIKENESS_MIN);
         alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, known)| known)
     }
