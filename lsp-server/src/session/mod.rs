@@ -367,6 +367,9 @@ impl Session {
                 turn.events.extend(state.next_edits.left(&uri));
             }
             state.supersede(turn);
+            // Whatever is said of them from now on, the log follows.
+            state.offers = Offers::new(may_tell);
+            state.next_edits = next_edit::Inbox::default();
         });
         self.roots.lock().clear();
     }
