@@ -384,9 +384,11 @@ fn origin(entry: &Entry) -> String {
 }
 
 fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> {
-    if version == 0 && !json {
-        say!("the model serves alone, without an adapter")?;
-        return Ok(());
+    if version == 0 {
+        return match json {
+            true => say!("{}", json!({ "version": 0 })),
+            false => say!("the model serves alone, without an adapter"),
+        };
     }
     let entry = registry.entry(version).with_context(|| {
         format!("no adapter v{version} is registered; `hone adapter list` shows what is there")

@@ -9,6 +9,7 @@ use crate::paths::Paths;
 use crate::report::layout::{Column, Layout};
 use anyhow::{Context, Result, ensure};
 use policy::gate::{Gate, GateStatus};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 const WEIGHTS: [Column; 3] =
@@ -41,7 +42,7 @@ pub struct TrialArgs {
 
 pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
     if let Some(from) = &args.adopt {
-        return adopt(home, from).await;
+        return adopt(home, from, args.json).await;
     }
     let status = inspect::current(home).await?;
     let gate = status.evidence.gate.context("this daemon is older and has no gate")?;
@@ -87,7 +88,7 @@ fn screen(gate: &GateStatus, threshold: f64, layout: Layout) -> String {
     layout.wrapped(&text)
 }
 
-async fn adopt(home: &Paths, from: &Path) -> Result<()> {
+async fn adopt(home: &Paths, from: &Path, json: bool) -> Result<()> {
     ensure!(
         Paths::at(from.to_owned()).event_log().exists(),
         "{}: no home of Hone, or nothing was offered in it",
@@ -98,13 +99,16 @@ async fn adopt(home: &Paths, from: &Path) -> Result<()> {
     verdicts(from)?.iter().for_each(|judged| gate.learn(judged));
     let (prior, labels) = as_prior(&gate, BETWEEN_USERS);
     gate_prior::save(&prior, &home.adapters())?;
-    let when = if inspect::current(home).await?.daemon.is_some() {
+    let is_later = inspect::current(home).await?.daemon.is_some();
+    if json {
+        return emit!("{}", json!({ "verdicts": labels, "at_next_start": is_later }));
+    }
+    let when = if is_later {
         "; it does from the daemon's next start on (`hone restart`)"
     } else {
         ""
     };
-    say!("the gate starts from {labels} verdicts{when}")?;
-    Ok(())
+    say!("the gate starts from {labels} verdicts{when}")
 }
 
 pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {

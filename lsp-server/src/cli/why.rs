@@ -30,10 +30,11 @@ pub struct WhyArgs {
 
 pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let known = client::question::<Vec<RecentRequest>>(home, Command::Why).await?;
-    let Some(requests) = known else {
+    if known.is_none() && !args.json {
         say!("No daemon runs, so nothing was asked. An editor with Hone starts it.")?;
         return Ok(());
-    };
+    }
+    let requests = known.unwrap_or_default();
     let place = args.place.as_deref().map(Place::of);
     let is_wanted = |request: &&RecentRequest| {
         let is_here = place.as_ref().is_none_or(|place| place.holds(request));

@@ -28,6 +28,53 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
     }
 }
 
+/// `hone why --json` printed a sentence while no daemon ran, and `hone adapter show --json` failed
+/// while the model served alone.
+#[test]
+fn every_command_that_has_json_prints_json_on_a_new_home() {
+    let mut home = Home::with(Model::Smol, QUICK);
+    for name in ["HF_ENDPOINT", "PIP_INDEX_URL"] {
+        home.set_env(name, "http://127.0.0.1:9");
+    }
+    let log = Home::with(Model::Smol, QUICK);
+    Buffer::open(&log.editor(), "week.rs", WEEK).offer();
+    log.output(&["stop"]);
+    let adopted = log.path().display().to_string();
+    let mut checked = 0;
+    for command in commands(&home, &[]) {
+        let words: Vec<_> = command.split(' ').collect();
+        let is_other_program = command == "rehearse";
+        let has_json = || home.output(&[&words[..], &["--help"]].concat()).contains("--json");
+        if is_other_program || !has_json() {
+            continue;
+        }
+        let more: &[&[&str]] = match command.as_str() {
+            // They need a file, or a team.
+            "model add" | "team contribute" | "team receive" => continue,
+            "adapter show" => &[&[], &["0"]],
+            "config get" => &[&[], &["completion.enabled"]],
+            "config set" => &[&["lab.max_tokens", "9"]],
+            "forget" => &[&["--all", "--yes"], &["--file", "/a.rs", "--yes"]],
+            "gate" => &[&[], &["--adopt", &adopted]],
+            "learn" => continue,
+            "model pull" => &[&["smollm2-135m"]],
+            _ => &[&[]],
+        };
+        for more in more {
+            let output = home.run(&[&words[..], more, &["--json"]].concat());
+            let (text, error) = (output.stdout, String::from_utf8_lossy(&output.stderr));
+            let lines = serde_json::Deserializer::from_slice(&text).into_iter::<Value>();
+            let is_json = lines.collect::<Result<Vec<_>, _>>();
+            let may_fail = command == "doctor";
+            let has_succeeded = output.status.success() || may_fail;
+            let text = String::from_utf8_lossy(&text);
+            assert!(has_succeeded && is_json.is_ok(), "{command} {more:?}: {text}{error}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 14, "{checked}");
+}
+
 /// The commands below one, by its help.
 fn commands(home: &Home, above: &[&str]) -> Vec<String> {
     let help = home.output(&[above, &["--help"]].concat());
