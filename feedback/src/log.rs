@@ -62,6 +62,11 @@ pub trait EventLog: Send + Sync {
         Ok(())
     }
 
+    /// Finds the logs next to this one that could not be opened, the oldest first.
+    fn set_aside(&self) -> Result<Vec<PathBuf>, LogError> {
+        Ok(vec![])
+    }
+
     /// Describes events that were on disk, are gone, and were never forgotten.
     fn damage(&self) -> Option<String> {
         None

@@ -85,13 +85,13 @@ impl SledLog {
         let cannot = |error: io::Error| store::cannot_open(path, &error);
         let (rewrite, forgotten) = (rewrite_of(path), forgotten_of(path));
         files::finish_rewrite(path).map_err(cannot)?;
-        let (store, set_aside) = match Store::open(path) {
+        let store = match Store::open(path) {
             // Completions and learning continue with a new log, and the damaged one is kept.
             Err(LogError::Damaged { .. }) => {
-                let aside = files::set_aside(path).map_err(cannot)?;
-                (Store::open(path)?, Some(aside))
+                files::set_aside(path).map_err(cannot)?;
+                Store::open(path)?
             }
-            opened => (opened?, None),
+            opened => opened?,
         };
         // sled's file lock is held from here on, so the files next to the log are ours.
         files::remove(&rewrite).and_then(|()| files::remove(&forgotten)).map_err(cannot)?;
@@ -100,6 +100,11 @@ impl SledLog {
         let from = store.next_seq(path)?;
         let mark = Mark::open(mark_of(path));
         let next_seq = from.max(mark.noted());
+        // As long as nothing is in the new log, everything lies in the one that was set aside.
+        let set_aside = match from {
+            0 => files::set_aside_so_far(path).map_err(cannot)?.pop().map(|(_, aside)| aside),
+            _ => None,
+        };
         let missing = (from < next_seq).then(|| Missing { from, to: next_seq - 1, set_aside });
         let store = Arc::new(RwLock::new(Some(store)));
         let flushed = store.clone();
@@ -212,6 +217,11 @@ impl EventLog for SledLog {
         let appended = *self.next_seq.lock();
         self.with_store(|store| store.flush().map_err(|error| self.write_error(error)))?;
         self.mark.lock().note(appended).map_err(|error| self.write_error(error))
+    }
+
+    fn set_aside(&self) -> Result<Vec<PathBuf>, LogError> {
+        let found = files::set_aside_so_far(&self.path).map_err(|error| self.write_error(error))?;
+        Ok(found.into_iter().map(|(_, aside)| aside).collect())
     }
 
     fn damage(&self) -> Option<String> {

@@ -74,9 +74,10 @@ impl App {
         let now_ms = services.clock.unix_ms();
         let (change, found) = change
             .blocking(move |registry| -> Result<_> {
+                let damaged = log.set_aside()?;
                 let removed = OffersToForget::remove_unsearchable(&scope, registry, &*log);
                 let found = OffersToForget::search(&*log, scope, now_ms)?;
-                let plan = found.plan(registry, &base);
+                let plan = found.plan(registry, &base, damaged);
                 Ok((found, plan, removed))
             })
             .await?;
@@ -113,7 +114,8 @@ impl App {
             (self.services.adapters.serving(), self.services.adapters.model().sha256.clone());
         let now_ms = self.services.clock.unix_ms();
         crate::tasks::blocking(move || {
-            Ok(OffersToForget::search(&*log, scope, now_ms)?.plan(&registry, &base))
+            let found = OffersToForget::search(&*log, scope, now_ms)?;
+            Ok(found.plan(&registry, &base, log.set_aside()?))
         })
         .await?
     }

@@ -1,5 +1,6 @@
 //! `hone events`. It asks the daemon if one runs, and else reads its files.
 
+use crate::cli::event_log;
 use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
@@ -8,7 +9,6 @@ use crate::report::export::{stream, without_code};
 use crate::report::offers::{OfferHistory, Offers};
 use anyhow::{Context, Result};
 use feedback::event::Event;
-use feedback::sled_log::SledLog;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -
         if !home.event_log().exists() {
             return Ok(());
         }
-        match SledLog::open(&home.event_log()).map_err(anyhow::Error::from) {
+        match event_log::open(home).map_err(anyhow::Error::from) {
             Err(error) if client::has_started_since(home, &error) => {}
             log => break Arc::new(log?),
         }

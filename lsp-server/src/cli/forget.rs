@@ -1,6 +1,7 @@
 //! `hone forget`. The daemon does it if one runs; else this process does it in the files.
 
 use crate::adapters::registry::Registry;
+use crate::cli::event_log;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::election;
@@ -11,7 +12,7 @@ use crate::privacy::forgotten::ForgottenFiles;
 use crate::services::handed_prompts::remove_prompts;
 use anyhow::{Context, Result, bail, ensure};
 use feedback::clock::{Clock, SystemClock};
-use feedback::sled_log::SledLog;
+use feedback::log::EventLog;
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
 use std::io::{BufRead, IsTerminal, Write};
@@ -91,11 +92,19 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     } else {
         say!("forgotten: {}", sentence(&done))?;
     }
-    let notes = done.adapters_left.into_iter().chain(done.team);
-    for note in notes.filter(|_| !args.json) {
+    for note in notes(&done).filter(|_| !args.json) {
         say!("note: {note}")?;
     }
     Ok(())
+}
+
+/// What there is to say of what was forgotten, or would be, next to how much it is.
+fn notes(forgotten: &Forgotten) -> impl Iterator<Item = String> {
+    let damaged = forgotten.damaged_logs.iter().map(|log| {
+        format!("{}: nobody can tell what this damaged log holds, so all of it goes", log.display())
+    });
+    let others = forgotten.adapters_left.iter().chain(&forgotten.team).cloned();
+    damaged.chain(others).collect::<Vec<_>>().into_iter()
 }
 
 fn offers(forgotten: &Forgotten) -> String {
@@ -118,10 +127,9 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
     let now_ms = SystemClock::default().unix_ms();
     if plan {
-        let log = SledLog::open(&home.event_log())?;
-        return Ok(
-            OffersToForget::search(&log, scope.clone(), now_ms)?.plan(&registry, base_sha256)
-        );
+        let log = event_log::open(home)?;
+        let found = OffersToForget::search(&log, scope.clone(), now_ms)?;
+        return Ok(found.plan(&registry, base_sha256, log.set_aside()?));
     }
     // Each step is done whatever became of those before it, unless it needs them. So a file that
     // cannot be removed leaves nothing else, and the same command removes it later.
@@ -130,10 +138,11 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
         true => remove_prompts(&home.prompts()),
         false => Ok(()),
     };
-    let log = SledLog::open(&home.event_log())?;
+    let log = event_log::open(home)?;
+    let damaged = log.set_aside()?;
     let unsearchable = OffersToForget::remove_unsearchable(scope, &registry, &log);
     let found = OffersToForget::search(&log, scope.clone(), now_ms)?;
-    let result = found.plan(&registry, base_sha256);
+    let result = found.plan(&registry, base_sha256, damaged);
     found.withdraw(&mut registry, &result)?;
     let files = found.remove_files(&registry);
     found.erase(&log)?;
@@ -170,7 +179,7 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
         "nothing was forgotten: this would remove {}; say --yes",
         sentence(plan)
     );
-    for note in plan.adapters_left.iter().chain(&plan.team) {
+    for note in notes(plan) {
         tell!("note: {note}");
     }
     let mut stderr = std::io::stderr().lock();
@@ -200,7 +209,7 @@ fn sentence(forgotten: &Forgotten) -> String {
 mod tests {
     use super::*;
     use crate::testing::forgettable::{self, Disk};
-    use feedback::log::EventLog;
+    use feedback::sled_log::SledLog;
     use models::file::faults::FailingWrite;
 
     #[test]

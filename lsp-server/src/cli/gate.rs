@@ -103,11 +103,8 @@ async fn adopt(home: &Paths, from: &Path, json: bool) -> Result<()> {
     if json {
         return emit!("{}", json!({ "verdicts": labels, "at_next_start": is_later }));
     }
-    let when = if is_later {
-        "; it does from the daemon's next start on (`hone restart`)"
-    } else {
-        ""
-    };
+    let when =
+        if is_later { "; it does from the daemon's next start on (`hone restart`)" } else { "" };
     say!("the gate starts from {labels} verdicts{when}")
 }
 

@@ -2,12 +2,12 @@
 
 pub use crate::adapters::gate_prior::{read as read_prior, write as write_prior};
 
+use crate::cli::event_log;
 use crate::paths::Paths;
 use anyhow::Result;
 use feedback::episode::{Fold, Label};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
-use feedback::sled_log::SledLog;
 use policy::gate::Gate;
 use policy::gate::prior::{self, Prior};
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ pub const BETWEEN_USERS: f64 = 0.2;
 
 /// The verdicts in the log of a home, in order, each with what the gate learns of it.
 pub fn verdicts(home: &Path) -> Result<Vec<Label>> {
-    let log = SledLog::open(&Paths::at(home.to_owned()).event_log())?;
+    let log = event_log::open(&Paths::at(home.to_owned()))?;
     let mut fold: Option<Fold> = None;
     let mut verdicts = vec![];
     log.scan(0, &mut |event| {

@@ -1,6 +1,7 @@
 //! `hone status`. It asks the daemon if one runs, and else reads its files.
 
 use crate::adapters::registry::Registry;
+use crate::cli::event_log;
 use crate::cli::output;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
@@ -15,7 +16,6 @@ use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
 use anyhow::{Context, Result};
 use feedback::log::{EventLog, MemoryLog};
-use feedback::sled_log::SledLog;
 use models::store::Store;
 use tokio::io::AsyncReadExt;
 
@@ -57,7 +57,7 @@ fn from_files(home: &Paths) -> Result<Status> {
     let base_sha256 = configured.base_sha256(home);
     let (registry, trouble) = Registry::open(&home.adapters(), &base_sha256);
     let log: Box<dyn EventLog> = if home.event_log().exists() {
-        Box::new(SledLog::open(&home.event_log())?)
+        Box::new(event_log::open(home)?)
     } else {
         Box::new(MemoryLog::default())
     };

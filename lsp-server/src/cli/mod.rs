@@ -8,6 +8,7 @@ mod adapter;
 mod clock;
 mod config;
 mod doctor;
+mod event_log;
 mod events;
 mod forget;
 mod gate;

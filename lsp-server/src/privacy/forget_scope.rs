@@ -18,6 +18,7 @@ use matching::NamedDocuments;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 /// The offers that are to be forgotten. An offer is forgotten together with everything that became
 /// of it.
@@ -61,11 +62,14 @@ pub struct Forgotten {
     /// What contributions to a team's adapter have learned from the offers, and what can be done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// The logs that could not be opened. They cannot be searched, so all of them go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged_logs: Vec<PathBuf>,
 }
 
 impl Forgotten {
     pub fn is_nothing(&self) -> bool {
-        self.events == 0 && self.adapters.is_empty()
+        self.events == 0 && self.adapters.is_empty() && self.damaged_logs.is_empty()
     }
 }
 
@@ -129,7 +133,13 @@ impl OffersToForget {
             }
     }
 
-    pub fn plan(&self, registry: &Registry, base_sha256: &str) -> Forgotten {
+    /// `set_aside`: the logs that could not be opened.
+    pub fn plan(
+        &self,
+        registry: &Registry,
+        base_sha256: &str,
+        set_aside: Vec<PathBuf>,
+    ) -> Forgotten {
         let adapters = match self.scope {
             Scope::All => registry.kept(),
             Scope::Before { .. } => vec![],
@@ -142,7 +152,9 @@ impl OffersToForget {
             Scope::Before { .. } => None,
             _ => TeamFiles::beside(registry.folder()).note(&self.offers, self.is_everything()),
         };
-        Forgotten { events: self.events, offers, adapters, serves, adapters_left, team }
+        let damaged_logs = if self.scope.is_by_user() { set_aside } else { vec![] };
+        let events = self.events;
+        Forgotten { events, offers, adapters, serves, adapters_left, team, damaged_logs }
     }
 
     /// Finds the adapters that learned from the offers, and those that learned from a history of
@@ -403,7 +415,7 @@ mod tests {
         registry.import(&file, "sha".into(), "base", Some(origin), 100).unwrap();
         OffersToForget::search(&MemoryLog::default(), scope, NOW_MS)
             .unwrap()
-            .plan(&registry, "base")
+            .plan(&registry, "base", vec![])
             .adapters
     }
 

@@ -9,6 +9,7 @@ use rehearsal::client::Client;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs::File;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -279,4 +280,35 @@ fn whoever_gets_the_lock_of_a_daemon_that_ends_finds_its_log_free() {
             drop((lock, database));
         });
     }
+}
+
+/// Commands set a log aside that they could not open and did not say so, and the next `forget` of
+/// one file removed all of it without a word.
+#[test]
+fn every_command_that_reads_a_damaged_log_names_it() {
+    let home = Home::with(Model::Smol, QUICK);
+    Buffer::open(&home.editor(), "week.rs", TEXTS[0]).offer();
+    home.output(&["stop"]);
+    let (log, fresh) = (home.path().join("data/events.sled"), Home::with(Model::Smol, QUICK));
+    let conf = std::fs::read(log.join("conf")).unwrap();
+    std::fs::write(log.join("conf"), &conf[..conf.len() / 2]).unwrap();
+    let aside = home.path().join("data/events.sled.damaged-1").display().to_string();
+    let noted = |run: std::process::Output, command: &str| {
+        let text = [run.stdout, run.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        assert!(text.contains("damaged; events ") && text.contains(&aside), "{command}: {text}");
+    };
+    let mut commands = vec!["status", "gate", "trial", "report", "events", "events --verdicts"];
+    commands.push("forget --file /other.rs");
+    for command in commands {
+        noted(home.run(&command.split(' ').collect::<Vec<_>>()), command);
+    }
+    noted(fresh.run(&["gate", "--adopt", &home.path().display().to_string()]), "gate --adopt");
+    assert!(Path::new(&aside).exists(), "it goes only once something is forgotten");
+    let told = home.output(&["forget", "--file", "/other.rs", "--yes"]);
+    let note = format!("note: {aside}: nobody can tell what this damaged log holds");
+    assert!(told.contains(&note), "{told}");
+    assert!(!Path::new(&aside).exists());
+    let told = home.output(&["forget", "--file", "/other.rs", "--yes"]);
+    assert!(told.contains("nothing is recorded about /other.rs"), "{told}");
 }
