@@ -306,7 +306,9 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
             let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
             let parts = app.services.parts.clone();
             tokio::select! {
-                () = handlers::serve(app, learn, stdin, stdout, std::future::pending()) => Ok(()),
+                leave = handlers::serve(app, learn, stdin, stdout, std::future::pending()) => {
+                    leave.check()
+                }
                 part = parts.vital_one_died() => bail!("{part} has ended by a fault of Hone's own"),
             }
         }

@@ -13,6 +13,7 @@
 mod notebooks;
 mod reports;
 
+use crate::protocol::leave::Leave;
 use crate::protocol::lost::{self, LOST, LostParams, PAST_THE_END};
 use crate::protocol::outline::Outline;
 use crate::protocol::{guard, lenient};
@@ -57,8 +58,7 @@ pub struct EditorState {
     reports: Reports,
     /// Requests without an answer, in their order.
     pending: Vec<Pending>,
-    /// The editor has sent `exit`.
-    left: bool,
+    leave: Leave,
     /// The daemon has answered a request since the last [`EditorState::replay`].
     served: bool,
 }
@@ -98,6 +98,7 @@ impl EditorState {
         if is_completion(&method) || method.ends_with("Document/didChange") {
             self.supersede();
         }
+        self.leave.note(&method);
         self.reports.note(&method, &message["params"]);
         if message.get("id").is_some() {
             if !method.is_empty() && self.pending.len() < PENDING_LIMIT {
@@ -107,7 +108,7 @@ impl EditorState {
         }
         // A message about a document says nothing without parameters.
         let params = message.get_mut("params").map(Value::take);
-        if params.is_none() && !matches!(&*method, "initialized" | "exit") {
+        if params.is_none() && method != "initialized" {
             return;
         }
         let (method, params) = lenient::notification(method.into(), params.unwrap_or_default());
@@ -118,7 +119,6 @@ impl EditorState {
         let text = &params["textDocument"];
         match method {
             "initialized" => self.confirmed = true,
-            "exit" => self.left = true,
             "workspace/didChangeWorkspaceFolders" => self.change_folders(&params["event"]),
             "textDocument/didOpen" => {
                 let recorded_as = self.notebooks.of(address(text)).unwrap_or(address(text));
@@ -197,9 +197,9 @@ impl EditorState {
         self.handshake.is_some()
     }
 
-    /// Whether the editor has sent `exit`, so that no other daemon is needed.
-    pub fn left(&self) -> bool {
-        self.left
+    /// Returns how the editor leaves. Once it has, no other daemon is needed.
+    pub fn leave(&self) -> Leave {
+        self.leave
     }
 
     /// Returns true if a request was answered since this was asked last.

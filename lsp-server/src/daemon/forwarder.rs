@@ -4,7 +4,7 @@
 use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, Loaded, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
-use crate::daemon::ends::{Ends, GivenUp};
+use crate::daemon::ends::Ends;
 use crate::paths::Paths;
 use crate::platform::connection::CLOSES_ONE_DIRECTION;
 use crate::platform::files;
@@ -12,7 +12,7 @@ use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::initialize::early_answer;
 use crate::protocol::lost::{self, Instead};
 use crate::protocol::outline::Outline;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::io;
@@ -90,21 +90,21 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
     let mut editor = Editor { messages, answers, state: Mutex::default() };
     let carried = carry_while_there_is_a_daemon(home, options, &mut editor).await;
     reading.abort();
-    if let Err(error) = &carried
-        && error.is::<GivenUp>()
-    {
-        editor.tell(&error.to_string()).await;
+    if let Err(error) = &carried {
+        editor.tell(&format!("{error:#}")).await;
     }
+    let leave = editor.state.lock().leave();
     drop(editor);
     let written = writing.await.context("the editor's stream broke")?;
     carried?;
-    written.context("the editor's stream broke")
+    written.context("the editor's stream broke")?;
+    leave.check()
 }
 
 /// Carries messages, and starts another daemon when one is gone, until the editor is gone.
 ///
 /// # Errors
-/// No daemon can be started, or several in a row have ended unused ([`GivenUp`]).
+/// No daemon can be started or reached, or several in a row have ended unused.
 async fn carry_while_there_is_a_daemon(
     home: &Paths,
     options: &ServeOptions,
@@ -120,9 +120,14 @@ async fn carry_while_there_is_a_daemon(
             }
             Loaded::DaemonGone(status) => (Gone::Daemon, status),
         };
-        // A daemon that ends cleanly removes its socket first. Then the user has asked it to end,
-        // and the forwarder ends too.
-        if gone == Gone::Editor || editor.state.lock().left() || !home.socket()?.exists() {
+        if gone == Gone::Editor || editor.state.lock().leave().has_left() {
+            return Ok(());
+        }
+        let root = home.root();
+        ensure!(root.exists(), "{}: moved or removed; restart the editor", root.display());
+        // A daemon that the user has asked to end removes its socket first. Then the forwarder ends
+        // too.
+        if !home.socket()?.exists() {
             return Ok(());
         }
         if editor.state.lock().take_served() {

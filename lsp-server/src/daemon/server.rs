@@ -63,9 +63,8 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let mut started = tokio::spawn(prepared.start());
     let mut log_checks = tokio::time::interval(log_file::CHECK_INTERVAL);
     let mut result = Ok(());
-    // A forwarder that finds no socket takes it that the user wants the daemon to end.
-    let mut lets_others_start = false;
-    loop {
+    // True if the user wants the daemon to end. Forwarders end too if they find no socket.
+    let is_asked_to_end = loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(stream) => server.accept(stream),
@@ -83,12 +82,12 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                 Err(error) => {
                     loading.send_replace(Loading::Failed(format!("{error:#}").into()));
                     result = Err(error);
-                    break;
+                    break false;
                 }
             },
             limit_s = server.idle() => {
                 tracing::info!("no editor for {limit_s} s: ending");
-                break;
+                break true;
             }
             _ = log_checks.tick() => {
                 let path = log_file.clone();
@@ -108,26 +107,22 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                     }
                     Err(error) => {
                         result = Err(error);
-                        break;
+                        break false;
                     }
                 }
             }
             part = server.vital_part_died() => {
                 result = Err(anyhow!("{part} has ended by a fault of Hone's own; the next editor \
                     starts it again"));
-                lets_others_start = true;
-                break;
+                break false;
             }
-            () = server.end.stop.notified() => break,
-            () = server.end.restart.notified() => {
-                lets_others_start = true;
-                break;
-            }
-            () = termination.requested() => break,
+            () = server.end.restart.notified() => break false,
+            () = server.end.stop.notified() => break true,
+            () = termination.requested() => break true,
         }
-    }
+    };
     // Another daemon's socket may be there by now.
-    if !lets_others_start && anchors.has_its_socket() {
+    if is_asked_to_end && anchors.has_its_socket() {
         let _ = std::fs::remove_file(&socket);
     }
     drop(listener);
@@ -167,8 +162,9 @@ enum Loading {
 /// How a connection says that the daemon should end.
 #[derive(Default)]
 struct End {
+    /// The user wants the daemon to end.
     stop: Notify,
-    /// The open editors start another one.
+    /// The open editors start another one, perhaps of a newer Hone.
     restart: Notify,
 }
 
@@ -280,7 +276,7 @@ async fn connection(
     if let Some(error) = refusal(&hello) {
         write_line(&mut write, &Welcome::no(error)).await?;
         if hello.protocol > PROTOCOL {
-            end.stop.notify_one();
+            end.restart.notify_one();
         }
         return Ok(());
     }

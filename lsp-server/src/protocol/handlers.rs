@@ -10,6 +10,7 @@ mod tests;
 
 use super::copilot::{Account, Completions, CompletionsParams, OfferParams, OffersParams};
 use super::initialize::{self, ClientAbilities};
+use super::leave::{Leave, Noting};
 use super::lenient::Lenient;
 use super::lost::{LOST, LostParams};
 use super::messages::{
@@ -29,6 +30,7 @@ use crate::services::snooze::Snooze;
 use crate::session::request::Trigger;
 use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
 use completion::document::{Document, Position};
+use parking_lot::Mutex;
 use ropey::Rope;
 use serde_json::{Value, json};
 use std::future::pending;
@@ -71,14 +73,14 @@ struct Backend {
     learn: LearnNow,
 }
 
-/// Serves one client until it exits, its stream ends, or the daemon does.
+/// Serves one client until it exits, its stream ends, or the daemon does. Returns how it left.
 pub async fn serve(
     app: Arc<App>,
     learn: LearnNow,
     read: impl AsyncRead + Unpin,
     write: impl AsyncWrite,
     daemon_ends: impl Future<Output = ()>,
-) {
+) -> Leave {
     let session = app.session();
     let (ending, recorder) = (session.clone(), app.services.recorder.clone());
     let (lines, ready) = (app.status_line(), Arc::new(Notify::new()));
@@ -107,10 +109,10 @@ pub async fn serve(
         .custom_method("hone/advanceClock", Backend::advance_clock)
         .finish();
     let telling = tell_status(service.inner().client.clone(), lines, ready);
+    let leave = Arc::new(Mutex::new(Leave::default()));
+    let service = Noting { service: Lenient(Account(service)), leave: leave.clone() };
     let served = super::guard::guard(read, write, |read, write| {
-        Server::new(read, write, socket)
-            .concurrency_level(CONCURRENT_MESSAGES)
-            .serve(Lenient(Account(service)))
+        Server::new(read, write, socket).concurrency_level(CONCURRENT_MESSAGES).serve(service)
     });
     tokio::select! {
         _ = served => {}
@@ -120,6 +122,7 @@ pub async fn serve(
     ending.end();
     // If the flush fails, the reason is in the log. The client is gone and cannot be told.
     let _ = recorder.flush().await;
+    *leave.lock()
 }
 
 /// Sends every status line to a client, once it is ready for them. It ends with the daemon, and has

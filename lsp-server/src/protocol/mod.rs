@@ -8,6 +8,7 @@ pub mod framing;
 pub mod guard;
 pub mod handlers;
 pub mod initialize;
+pub mod leave;
 pub mod lenient;
 pub mod lost;
 pub mod messages;

@@ -9,9 +9,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use tests::buffer::{Buffer, WEEK};
 use tests::processes::{is_alive, signal};
-use tests::{Home, Model, QUICK, eventually};
+use tests::{Home, Model, PATIENCE, QUICK, eventually};
 
 fn home() -> Home {
     Home::with(Model::Smol, QUICK)
@@ -256,6 +257,65 @@ fn a_daemon_that_dies_at_every_start_is_given_up_with_a_reason() {
     assert!(line.contains("no-such-model"), "{line}");
 }
 
+/// Only daemons that were given up were told to the editor. Any other end was a line on stderr,
+/// which editors hide, or an exit as if the user had wanted it.
+#[test]
+fn an_editor_is_told_why_hone_ends() {
+    let told = |what: &str, ends: &dyn Fn(&Home, u64)| {
+        let home = home();
+        let editor = home.editor();
+        // It is answered once the model is loaded.
+        ends(&home, home.daemon_pid().expect("a daemon"));
+        let shown = editor.wait_notification("window/showMessage", PATIENCE);
+        let shown = shown.unwrap_or_else(|| panic!("{what}: the editor is not told"));
+        shown.params["message"].as_str().expect("a message").to_owned()
+    };
+    let settings = told("settings", &|home, pid| {
+        home.configure("completion.enabled = 7\n");
+        kill("-9", pid);
+    });
+    assert!(settings.contains("config.toml") && settings.contains("enabled"), "{settings}");
+    let model = told("a model that is cut off", &|home, pid| {
+        let name = Model::Smol.file().file_name().unwrap().to_owned();
+        let (path, cut) = (home.path().join("models").join(name), home.path().join("cut"));
+        std::fs::write(&cut, "GGUF").unwrap();
+        std::fs::rename(&cut, &path).unwrap();
+        kill("-9", pid);
+    });
+    assert!(model.contains(".gguf") && model.contains("`hone model pull"), "{model}");
+    let gone = told("a home that is removed", &|home, pid| {
+        let aside = home.path().with_extension("aside");
+        std::fs::rename(home.path(), &aside).unwrap();
+        kill("-9", pid);
+        eventually("the daemon is dead", || !is_alive(pid));
+        // Nothing of it is left behind.
+        std::fs::remove_dir_all(&aside).unwrap();
+    });
+    assert!(gone.contains("moved or removed") && gone.contains("restart the editor"), "{gone}");
+}
+
+/// LSP asks for an error where an editor leaves without `shutdown`.
+#[test]
+fn the_exit_code_says_whether_the_editor_left_in_order() {
+    let home = home();
+    for mode in [&["lsp", "--manual-clock"][..], &["lsp", "--in-process", "--manual-clock"]] {
+        for shuts_down in [true, false] {
+            let mut hone = home.hone();
+            let mut child =
+                hone.args(mode).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let editor = Client::over(child.stdout.take().unwrap(), child.stdin.take().unwrap());
+            editor.initialize(&[]).unwrap();
+            if shuts_down {
+                editor.request("shutdown", Value::Null).unwrap();
+            }
+            editor.notify("exit", Value::Null).unwrap();
+            let code = child.wait().unwrap().code();
+            assert_eq!(code, Some(i32::from(!shuts_down)), "{mode:?}");
+        }
+        home.output(&["stop"]);
+    }
+}
+
 #[test]
 fn sigterm_ends_the_daemon_cleanly() {
     let home = home();
@@ -293,6 +353,8 @@ fn a_newer_forwarder_makes_the_daemon_give_way() {
     assert_eq!((&answer["ok"], &answer["protocol"]), (&json!(false), &json!(known)));
     eventually("the older daemon ends", || !is_alive(pid));
     assert_eq!(home.outcomes(&item.id).len(), 1);
+    // Nobody newer has started a daemon, so the older editor is served again.
+    assert!(editor.status().is_ok());
 }
 
 #[test]
