@@ -31,7 +31,12 @@ impl App {
         let remembered = crate::tasks::blocking(move || access.forgotten.add(&named)).await?;
         let is_by_user = scope.is_by_user();
         let forgotten = self.forget_recorded(scope).await;
-        let prompts = if is_by_user { self.forget_prompts().await } else { Ok(()) };
+        let has_erased = forgotten.as_ref().is_ok_and(|(forgotten, _)| !forgotten.is_nothing());
+        let prompts = match is_by_user {
+            true => self.forget_prompts().await,
+            false if has_erased => self.remove_handed_prompts().await,
+            false => Ok(()),
+        };
         let (forgotten, removed) = forgotten?;
         let done = remembered.and(removed).and(prompts);
         if forgotten.adapters.is_empty() {
@@ -47,14 +52,19 @@ impl App {
     /// Removes what was computed of any prompt. Sessions have forgotten by now, so no prompt comes
     /// later that quotes what is to be forgotten.
     async fn forget_prompts(&self) -> Result<()> {
+        let removed = self.remove_handed_prompts().await;
+        removed.and(self.services.engine.unload().context("the engine still holds prompts"))
+    }
+
+    /// Removes the files of computed prompts. They do not say of which document they are.
+    async fn remove_handed_prompts(&self) -> Result<()> {
         let (handed, folder) = (self.services.handed_prompts.clone(), self.paths.prompts());
         let removed = crate::tasks::blocking(move || match handed {
             Some(handed) => handed.forget(),
             // An earlier daemon may have left some.
             None => remove_prompts(&folder),
         });
-        let removed = removed.await?;
-        removed.and(self.services.engine.unload().context("the engine still holds prompts"))
+        removed.await?
     }
 
     async fn forget_recorded(self: &Arc<Self>, scope: Scope) -> Result<Done> {

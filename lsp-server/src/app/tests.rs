@@ -433,6 +433,30 @@ async fn whatever_the_clock_showed_old_events_are_forgotten() {
     }
 }
 
+/// The prompts of offers that were old enough to be forgotten stayed on disk.
+#[tokio::test]
+async fn with_old_events_the_computed_prompts_go() {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    let (_folder, home) = home();
+    let log = Arc::new(MemoryLog::default());
+    log.append(100 * DAY_MS, completion("o", "/project/a.rs")).unwrap();
+    let clock = Arc::new(ManualClock::starting_at(110 * DAY_MS));
+    let engine = fixtures::engine(&["x"]);
+    let app = testing::app::start(&home, without_retention(), engine, clock, log).await;
+    std::fs::create_dir_all(home.prompts()).unwrap();
+    let prompt = home.prompts().join("prompt");
+    std::fs::write(&prompt, "numbers").unwrap();
+    let checked = |day: u64| retention::forget_older(&app, 30, day * DAY_MS);
+    checked(109).await.unwrap();
+    checked(110).await.unwrap();
+    assert!(prompt.exists(), "nothing is old");
+    for day in 111..140 {
+        checked(day).await.unwrap();
+    }
+    assert_eq!(app.services.recorder.counts().total, 0);
+    assert!(!prompt.exists());
+}
+
 async fn adopt(app: &App, basis: Basis) -> Result<AdapterVersion, Outdated> {
     let file = ImportedFile::write(&app.paths.adapters(), &adapter("base")).unwrap();
     app.adopt_file(file, None, basis).await.unwrap()
