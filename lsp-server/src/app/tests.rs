@@ -457,6 +457,25 @@ async fn with_old_events_the_computed_prompts_go() {
     assert!(!prompt.exists());
 }
 
+/// What was scored while it was forgotten was recorded all the same, under the forgotten offer.
+#[tokio::test]
+async fn nothing_is_recorded_that_was_derived_from_what_is_forgotten() {
+    let (_folder, home) = home();
+    let app = testing::app::start_in(&home).await;
+    let recorder = &app.services.recorder;
+    recorder.record(vec![completion("o", "/project/a.rs")]);
+    let id = "o".to_owned();
+    let compared = EventKind::Compared { id, tokens: 1, logprobs: vec![], greedy: vec![] };
+    let before = recorder.log().generation();
+    app.forget(Scope::All).await.unwrap();
+    recorder.record_derived(compared.clone(), before);
+    let first = recorder.first_seq().unwrap();
+    assert_eq!(recorder.next_seq(), first, "the log is empty");
+    recorder.record_derived(compared, recorder.log().generation());
+    let first = recorder.first_seq().unwrap();
+    assert_eq!(recorder.next_seq(), first + 1, "without this the test could not fail");
+}
+
 async fn adopt(app: &App, basis: Basis) -> Result<AdapterVersion, Outdated> {
     let file = ImportedFile::write(&app.paths.adapters(), &adapter("base")).unwrap();
     app.adopt_file(file, None, basis).await.unwrap()

@@ -103,9 +103,9 @@ async fn decide(services: &Services) {
 
 /// Scores the next reference with both arms, if one waits and a trial runs.
 async fn compare_one(services: &Services) -> bool {
-    let Some((text, arms)) = services.recorder.next_comparison() else { return false };
+    let Some((text, arms, generation)) = services.recorder.next_comparison() else { return false };
     match compare(services, text, arms).await {
-        Ok(compared) => services.recorder.record(vec![compared]),
+        Ok(compared) => services.recorder.record_derived(compared, generation),
         // The candidate may have been replaced in the meantime, or the reference may be too long.
         Err(error) => tracing::debug!("not compared: {error}"),
     }

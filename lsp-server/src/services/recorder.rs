@@ -121,12 +121,25 @@ impl Recorder {
     /// Appends events to the log and folds them in. If the log cannot be written, the feedback is
     /// lost, the status gives the reason, and completions go on.
     pub fn record(&self, events: Vec<EventKind>) {
+        self.record_if(events, || true);
+    }
+
+    /// Records what was derived from the log of this generation, unless something was forgotten
+    /// since.
+    pub fn record_derived(&self, event: EventKind, generation: u64) {
+        self.record_if(vec![event], || self.log.generation() == generation);
+    }
+
+    fn record_if(&self, events: Vec<EventKind>, is_wanted: impl FnOnce() -> bool) {
         let events = self.privacy.storable(events);
         if events.is_empty() {
             return;
         }
         let at_ms = self.clock.unix_ms();
         let mut state = self.state.lock();
+        if !is_wanted() {
+            return;
+        }
         for kind in events {
             match self.log.append(at_ms, kind) {
                 Ok(event) => self.fold_in(&mut state, &event),
@@ -296,14 +309,15 @@ impl Recorder {
         self.state.lock().learned_state.trial.as_ref().and_then(|trial| trial.verdict())
     }
 
-    /// The next reference that the arms of the running trial should score. References of an earlier
-    /// trial are dropped.
-    pub fn next_comparison(&self) -> Option<(Reference, Arms)> {
+    /// The next reference that the arms of the running trial should score, and the generation of
+    /// the log that it is from. References of an earlier trial are dropped.
+    pub fn next_comparison(&self) -> Option<(Reference, Arms, u64)> {
+        let generation = self.log.generation();
         let mut state = self.state.lock();
         let arms = state.learned_state.trial.as_ref().map(|trial| trial.arms);
         while let Some(text) = state.to_compare.pop_front() {
             if let Some(arms) = arms.filter(|arms| Some(arms.since) == text.trial) {
-                return Some((text, arms));
+                return Some((text, arms, generation));
             }
         }
         None

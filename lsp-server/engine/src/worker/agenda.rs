@@ -55,6 +55,12 @@ impl Agenda {
                 self.kv = None;
                 self.warm = None;
                 self.ahead.clear();
+                if matches!(job, Job::Unload) {
+                    // Their texts may be what the user wants forgotten.
+                    for job in self.scores.drain(..) {
+                        let _ = job.reply.send(Err(EngineError::Aborted));
+                    }
+                }
                 return Some(job);
             }
         }
@@ -168,6 +174,21 @@ mod tests {
         agenda.take(Job::Warm(Box::new(prompt())));
         assert!(matches!(agenda.next(now, None), Next::Do(Job::Warm(_))));
         assert!(matches!(agenda.next(now, None), Next::Do(Job::Score(_))));
+    }
+
+    /// A text was scored, and the score was recorded, after the user had it forgotten.
+    #[test]
+    fn no_text_waits_to_be_scored_once_the_model_is_unloaded() {
+        let mut agenda = Agenda::new(PAUSE);
+        let (interrupted, mut first) = score(1);
+        agenda.continue_later(interrupted);
+        let (job, mut second) = score(2);
+        agenda.take(Job::Score(job));
+        assert!(matches!(agenda.take(Job::Unload), Some(Job::Unload)));
+        assert!(matches!(agenda.next(Instant::now(), None), Next::Rest));
+        for answer in [&mut first, &mut second] {
+            assert!(matches!(answer.try_recv(), Ok(Err(EngineError::Aborted))));
+        }
     }
 
     #[test]
