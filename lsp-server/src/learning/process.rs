@@ -4,7 +4,7 @@
 
 use crate::learning::preemption::LearnerPreemption;
 use crate::platform::process::{EndWithParent, prepare_worker};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress, LearnerLine, UpdateReport};
 use serde::Serialize;
@@ -16,11 +16,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
-/// A learner that writes nothing for this long hangs. The slowest step without a line is one
+/// A learner whose job does not advance for this long hangs. The slowest step without a line is one
 /// episode of a 7B model.
 const HANG_LIMIT: Duration = Duration::from_secs(300);
+
+/// The time in which a learner must end a job that was cancelled. It asks between two episodes.
+const CANCEL_LIMIT: Duration = Duration::from_secs(60);
+
+const _: () = assert!(CANCEL_LIMIT.as_secs() < HANG_LIMIT.as_secs());
 
 /// The time in which a learner that has closed its output must end.
 const EXIT_LIMIT: Duration = Duration::from_secs(5);
@@ -53,6 +58,8 @@ pub struct Learner {
     /// The part of the next line that has been read.
     line: Vec<u8>,
     preemption: Arc<LearnerPreemption>,
+    /// [`HANG_LIMIT`] and [`CANCEL_LIMIT`], which tests shorten.
+    limits: (Duration, Duration),
     _end_with_parent: EndWithParent,
 }
 
@@ -84,7 +91,16 @@ impl Learner {
         let stdout = child.stdout.take().context("the learner has no stdout")?;
         let stdout = BufReader::new(stdout);
         let name = program.path.display().to_string();
-        Ok(Learner { name, child, stdin, stdout, line: vec![], preemption, _end_with_parent: end })
+        Ok(Learner {
+            name,
+            child,
+            stdin,
+            stdout,
+            line: vec![],
+            preemption,
+            limits: (HANG_LIMIT, CANCEL_LIMIT),
+            _end_with_parent: end,
+        })
     }
 
     /// Runs a job to its end. `progress` gets what the learner reports meanwhile. Once `unwanted`
@@ -104,13 +120,25 @@ impl Learner {
         self.send(job).await.with_context(named)?;
         let mut unwanted = pin!(unwanted);
         let mut reason = None;
+        let (hang_limit, cancel_limit) = self.limits;
+        let mut patience = Patience::new(self.preemption.clone(), hang_limit);
+        let mut advance = None;
         let ended = loop {
             let line = tokio::select! {
                 line = self.next_line() => line.with_context(named)?,
                 why = &mut unwanted, if reason.is_none() => {
                     reason = Some(why);
                     self.cancel(job).await.with_context(named)?;
+                    patience = Patience::new(self.preemption.clone(), cancel_limit);
                     continue;
+                }
+                () = patience.end() => {
+                    let error = match reason.is_some() {
+                        true => anyhow!("the learner did not stop {CANCEL_LIMIT:?} after it was \
+                            told to"),
+                        false => hangs(),
+                    };
+                    return Err(error).with_context(named);
                 }
             };
             match line {
@@ -119,7 +147,13 @@ impl Learner {
                     "{name}: version {version} speaks job format {format}, this daemon \
                      {JOB_FORMAT}; install both from one release"
                 ),
-                LearnerLine::Progress(at) => progress(&at),
+                LearnerLine::Progress(at) => {
+                    let now = Some((at.phase, at.done));
+                    if std::mem::replace(&mut advance, now) != now && reason.is_none() {
+                        patience = Patience::new(self.preemption.clone(), hang_limit);
+                    }
+                    progress(&at);
+                }
                 LearnerLine::Done(report) if report.job == job.id => break Ended::Done(report),
                 LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
                     bail!("the learner gave up: {error}")
@@ -167,18 +201,7 @@ impl Learner {
 
     /// Reads the next line. The future can be dropped at any await without losing a byte.
     async fn next_line(&mut self) -> Result<LearnerLine> {
-        loop {
-            let stopped = self.preemption.stopped();
-            match timeout(HANG_LIMIT, self.read_line()).await {
-                Ok(read) => {
-                    read?;
-                    break;
-                }
-                // The time for which it was stopped does not count.
-                Err(_) if self.preemption.stopped() > stopped => {}
-                Err(_) => return Err(hangs()),
-            }
-        }
+        self.read_line().await?;
         let line = std::mem::take(&mut self.line);
         ensure!(line.len() <= LINE_LIMIT, "the learner wrote a line over {LINE_LIMIT} bytes");
         if !line.ends_with(b"\n") {
@@ -203,6 +226,33 @@ impl Learner {
     }
 }
 
+/// The time that a learner is given. That for which it was stopped does not count.
+struct Patience {
+    preemption: Arc<LearnerPreemption>,
+    limit: Duration,
+    until: Instant,
+    stopped: Duration,
+}
+
+impl Patience {
+    fn new(preemption: Arc<LearnerPreemption>, limit: Duration) -> Patience {
+        let stopped = preemption.stopped();
+        Patience { preemption, limit, until: Instant::now() + limit, stopped }
+    }
+
+    /// Resolves once the time is over. The future can be dropped at any await.
+    async fn end(&mut self) {
+        loop {
+            sleep_until(self.until).await;
+            let stopped = self.preemption.stopped();
+            if stopped <= self.stopped {
+                return;
+            }
+            (self.stopped, self.until) = (stopped, Instant::now() + self.limit);
+        }
+    }
+}
+
 impl Drop for Learner {
     /// The child is killed next, and then another process may get its id.
     fn drop(&mut self) {
@@ -211,5 +261,56 @@ impl Drop for Learner {
 }
 
 fn hangs() -> anyhow::Error {
-    anyhow::anyhow!("the learner wrote nothing for {HANG_LIMIT:?}")
+    anyhow!("the job of the learner has not advanced for {HANG_LIMIT:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedback::job::{Base, Hyper, Train};
+    use std::future::{pending, ready};
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A learner that writes for ever that it has come as far as before.
+    fn chatty(limits: (Duration, Duration)) -> (tempfile::TempDir, Learner) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("learner.sh");
+        let line = r#"{"line":"progress","job":"j","phase":"train","done":1,"total":2}"#;
+        let script = format!("#!/bin/sh\nread -r job\nwhile echo '{line}'; do :; done\n");
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).unwrap();
+        let program = LearnerProgram { path, prompt_cache: None };
+        let mut learner = Learner::start(&program, None, Arc::default()).unwrap();
+        learner.limits = limits;
+        (folder, learner)
+    }
+
+    fn job() -> Job {
+        Job {
+            format: JOB_FORMAT,
+            id: "j".into(),
+            base: Base { path: "m.gguf".into(), sha256: String::new() },
+            parent: None,
+            train: Train::Private,
+            candidate: 1,
+            adapter_out: "a".into(),
+            optimizer_out: "o".into(),
+            seed: 0,
+            hyper: Hyper::default(),
+            episodes: vec![],
+            memory_limit_mb: 0,
+        }
+    }
+
+    /// Every line counted as a sign of life, so neither a cancel nor a hang ended such a learner.
+    #[tokio::test]
+    async fn a_learner_that_only_says_that_it_lives_is_given_up() {
+        let (_folder, mut learner) = chatty((HANG_LIMIT, Duration::ZERO));
+        let cancelled = learner.run(&job(), |_| (), ready(())).await.err().unwrap();
+        assert!(format!("{cancelled:#}").contains("did not stop"), "{cancelled:#}");
+
+        let (_folder, mut learner) = chatty((Duration::ZERO, CANCEL_LIMIT));
+        let hanging = learner.run(&job(), |_| (), pending::<()>()).await.err().unwrap();
+        assert!(format!("{hanging:#}").contains("has not advanced"), "{hanging:#}");
+    }
 }
