@@ -283,6 +283,11 @@ impl Offers {
         self.tracker.continuation(uri, text, cursor)
     }
 
+    /// Returns true if the user asked for what is on screen.
+    pub fn is_asked_for(&self) -> bool {
+        self.tracker.is_complete()
+    }
+
     /// Returns the same for every offer that the user can turn to, once others were asked for. What
     /// is on screen comes first.
     pub fn rests_at(

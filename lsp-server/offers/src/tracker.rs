@@ -308,6 +308,11 @@ impl Tracker {
         self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id)
     }
 
+    /// Returns true if the user invoked the live answer.
+    pub fn is_complete(&self) -> bool {
+        self.live.as_ref().is_some_and(|answer| answer.is_complete)
+    }
+
     /// Returns true if this offer is live, or if its outcome may still be changed here.
     pub fn knows(&self, id: &str) -> bool {
         self.live().any(|live| live == id) || self.decided.iter().any(|(decided, _)| decided == id)

@@ -324,15 +324,20 @@ impl State {
             Ok(context) => context,
             Err(reason) => return Ok(Arrived::Answered(Completed::nothing(reason))),
         };
+        let snoozed = services.snoozes.until(&context.path);
+        let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
+        let silence = snoozed.or_else(|| settings.silence(&context.path, &context.language));
+        let silence = silence.filter(|_| trigger == Trigger::Automatic);
+        // What the user asked for by a key stays while it is typed along with.
+        if silence.is_some() && !self.offers.is_asked_for() {
+            self.supersede(turn);
+        }
         let (live, known) = answer_from_live_offer(self, &context, trigger);
         if let Some(suggestions) = known {
             let reason = Reason::TypedThrough;
             return Ok(Arrived::Answered(Completed { suggestions, reason }));
         }
-        let snoozed = services.snoozes.until(&context.path);
-        let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
-        let silence = snoozed.or_else(|| settings.silence(&context.path, &context.language));
-        if let Some(reason) = silence.filter(|_| trigger == Trigger::Automatic) {
+        if let Some(reason) = silence {
             self.supersede(turn);
             return Ok(Arrived::Answered(Completed::nothing(reason)));
         }

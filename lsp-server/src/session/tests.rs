@@ -11,6 +11,7 @@ mod unserved;
 use super::*;
 use crate::config::Config;
 use crate::paths::Paths;
+use crate::services::snooze::Snooze;
 use crate::session::request::CursorContext;
 use crate::testing;
 use crate::testing::fixtures::HookedEngine;
@@ -90,6 +91,21 @@ async fn typing_along_keeps_the_offer_and_asks_the_engine_nothing() {
         .remove(0);
     assert_eq!((rest.id, rest.text.as_str()), (offer.id, "l(x);"));
     assert_eq!(session.services.recorder.counts().total, 1);
+}
+
+/// What was on screen stayed there until it was typed to its end.
+#[tokio::test]
+async fn a_snooze_ends_what_is_on_screen_unless_the_user_asked_for_it() {
+    for (trigger, stays) in [(AUTOMATIC, false), (Trigger::Invoked, true)] {
+        let (_folder, session) = session(Duration::ZERO).await;
+        session.complete(URI, CURSOR, trigger, None).await.unwrap();
+        session.services.snoozes.apply(&Snooze::Everything { seconds: None });
+        type_at_cursor(&session, "c");
+        let behind = Position { line: 1, column: 5 };
+        let completed = session.complete(URI, behind, AUTOMATIC, None).await.unwrap();
+        assert_eq!(!completed.suggestions.is_empty(), stays, "{trigger:?}");
+        assert_eq!(matches!(completed.reason, Reason::Snoozed { .. }), !stays);
+    }
 }
 
 #[tokio::test]
