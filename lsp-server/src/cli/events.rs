@@ -5,9 +5,9 @@ use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;
-use crate::report::export::{stream, without_code};
+use crate::report::export::{ExportEnd, stream_all, without_code};
 use crate::report::offers::{OfferHistory, Offers};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use feedback::event::Event;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -40,6 +40,7 @@ pub async fn follow(home: &Paths, with_code: bool) -> Result<()> {
         let command = Command::Follow { from: printer.next_seq };
         match client::connect_settled(home, command).await? {
             Some(connection) => {
+                // It ends with the daemon, and the next one continues.
                 each_line(connection.read, |event| printer.print(event)).await?;
             }
             None => sleep(NO_DAEMON_POLL).await,
@@ -115,7 +116,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -> Result<()> {
     let log = loop {
         if let Some(connection) = client::connect_settled(home, Command::Events).await? {
-            return each_line(connection.read, visit).await.map(drop);
+            return all_lines(connection.read, visit).await;
         }
         if !home.event_log().exists() {
             return Ok(());
@@ -126,22 +127,76 @@ async fn each_event(home: &Paths, visit: impl FnMut(Event) -> ControlFlow<()>) -
         }
     };
     let (read, mut write) = tokio::io::duplex(PIPE_BYTES);
-    let writing = async move { stream(log, 0, &mut write).await.map(drop) };
-    let (written, visited) = tokio::join!(writing, each_line(BufReader::new(read), visit));
-    visited.and_then(|all| if all { written } else { Ok(()) })
+    // A reader that has enough ends the pipe.
+    let writing = async move { drop(stream_all(log, &mut write).await) };
+    tokio::join!(writing, all_lines(BufReader::new(read), visit)).1
 }
 
-/// Visits each line, and returns whether all were visited.
+/// Visits the events of a whole export.
+///
+/// # Errors
+/// Some are missing.
+async fn all_lines(
+    reader: impl AsyncBufRead + Unpin,
+    visit: impl FnMut(Event) -> ControlFlow<()>,
+) -> Result<()> {
+    match each_line(reader, visit).await? {
+        Seen::Enough | Seen::All(Some(ExportEnd { failed: None })) => Ok(()),
+        Seen::All(Some(ExportEnd { failed: Some(reason) })) => bail!("{reason}"),
+        Seen::All(None) => bail!("the daemon ended before it had sent all events; try again"),
+    }
+}
+
+/// What was seen of the lines of an export.
+enum Seen {
+    Enough,
+    /// All there were, and how they ended if that was said.
+    All(Option<ExportEnd>),
+}
+
+/// Visits each event until nobody wants more.
 async fn each_line(
     reader: impl AsyncBufRead + Unpin,
     mut visit: impl FnMut(Event) -> ControlFlow<()>,
-) -> Result<bool> {
+) -> Result<Seen> {
     let mut lines = reader.lines();
     while let Some(line) = lines.next_line().await? {
+        if let Ok(end) = serde_json::from_str::<ExportEnd>(&line) {
+            return Ok(Seen::All(Some(end)));
+        }
         let event: Event = serde_json::from_str(&line).context("the log cannot be read")?;
         if visit(event).is_break() {
-            return Ok(false);
+            return Ok(Seen::Enough);
         }
     }
-    Ok(true)
+    Ok(Seen::All(None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use feedback::log::{EventLog, MemoryLog};
+    use feedback::testing::accepted;
+
+    /// A daemon that died in the middle of an export made a report of half of the offers.
+    #[tokio::test]
+    async fn an_export_that_breaks_off_is_no_whole() {
+        let log = MemoryLog::default();
+        (0..3).for_each(|at_ms| drop(log.append(at_ms, accepted("o")).unwrap()));
+        let mut whole = vec![];
+        stream_all(Arc::new(log), &mut whole).await.unwrap();
+        let mut seen = 0;
+        let mut count = |_| {
+            seen += 1;
+            ControlFlow::Continue(())
+        };
+        all_lines(&*whole, &mut count).await.unwrap();
+        let events = whole.len() - "{\"failed\":null}\n".len();
+        let cut = all_lines(&whole[..events], &mut count).await.unwrap_err().to_string();
+        assert!(cut.contains("before it had sent all events"), "{cut}");
+        let failed = [&whole[..events], b"{\"failed\":\"events.sled: damaged\"}\n"].concat();
+        let failed = all_lines(&*failed, &mut count).await.unwrap_err().to_string();
+        assert_eq!(failed, "events.sled: damaged");
+        assert_eq!(seen, 9);
+    }
 }

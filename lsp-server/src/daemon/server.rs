@@ -335,7 +335,7 @@ async fn connection(
             write_line(&mut write, &sendable(app.receive(message).await)).await?;
         }
         Command::Events => {
-            export::stream(app.services.recorder.log().clone(), 0, &mut write).await?;
+            export::stream_all(app.services.recorder.log().clone(), &mut write).await?;
         }
         Command::Follow { from } => {
             let recorder = &app.services.recorder;

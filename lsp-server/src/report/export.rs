@@ -3,6 +3,7 @@
 use anyhow::Result;
 use feedback::event::{Event, EventKind};
 use feedback::log::EventLog;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,6 +31,27 @@ pub async fn follow(
             () = &mut end => return stream(log.clone(), next, writer).await.map(drop),
         }
     }
+}
+
+/// The last line of an export, which says how it ended. Without it, some events may be missing.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExportEnd {
+    /// Why not all events follow one another here.
+    pub failed: Option<String>,
+}
+
+/// Writes all events, one line of JSON each, and a last line that says how it ended.
+pub async fn stream_all(
+    log: Arc<dyn EventLog>,
+    writer: &mut (impl AsyncWrite + Unpin),
+) -> Result<()> {
+    let streamed = stream(log, 0, writer).await;
+    let end = ExportEnd { failed: streamed.err().map(|error| format!("{error:#}")) };
+    let mut line = serde_json::to_vec(&end)?;
+    line.push(b'\n');
+    writer.write_all(&line).await?;
+    Ok(writer.flush().await?)
 }
 
 /// Writes the events from this number on, one line of JSON each. Returns the number after the last.
