@@ -24,8 +24,8 @@ pub struct ForgetArgs {
     /// Do not ask first
     #[arg(long)]
     yes: bool,
-    /// Print a JSON object: events, offers, adapters removed, adapter that serves, and why
-    /// adapters were left, if any were
+    /// Print a JSON object: events, offers, adapters removed, adapter that serves, why adapters
+    /// were left, if any were, and the damaged logs that went
     #[arg(long)]
     json: bool,
 }

@@ -2,8 +2,8 @@
 //! not notice when a daemon dies.
 //!
 //! It holds only what the protocol makes state of: the handshake, the text of every open document,
-//! the notebooks, what it reports as shown, and the requests without an answer. What a dead daemon knew of an offer on screen
-//! is lost; the offer itself is in its log.
+//! the notebooks, and the requests without an answer; and whether the editor reports what it shows.
+//! What a dead daemon knew of an offer on screen is lost; the offer itself is in its log.
 //!
 //! Its documents are those of the daemon that has read the same messages. So every rule about a
 //! message is a function that both call: what is a message ([`guard::message_in`]), how it is meant
