@@ -10,8 +10,11 @@ use anyhow::{Context, Result, bail, ensure};
 use completion::prompt::Window;
 use ropey::Rope;
 use serde::Deserialize;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// So many of the newest commits are drawn from.
 pub const COMMITS: usize = 1_000;
@@ -23,6 +26,9 @@ pub const TEXTS_MIN: usize = 64;
 const TEXTS_OF_COMMIT: usize = 2;
 /// One of so many texts, the newest ones, is for the check.
 const CHECK_SHARE: usize = 4;
+
+/// The longest time for which a repository is read. A stranger's may hold what has no end.
+const READING_TIME_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// What is drawn from.
 pub struct Draw<'a> {
@@ -63,9 +69,16 @@ impl Draw<'_> {
         // The value stands in the same word, because it may begin with a dash.
         command.args(self.author.map(|author| format!("--author={author}")));
         command.args(self.head.map(|head| format!("--head={head}")));
-        let output = command.stdin(Stdio::null()).output();
-        let output =
-            output.with_context(|| format!("{}: cannot be run", self.program.display()))?;
+        let output = output_within(command, READING_TIME_MAX)
+            .with_context(|| format!("{}: cannot be run", self.program.display()))?;
+        let output = output.with_context(|| {
+            format!(
+                "{}: its history was not read within {} minutes; remove what is no plain file from \
+                 its .git",
+                self.folder.display(),
+                READING_TIME_MAX.as_secs() / 60
+            )
+        })?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().rev().find(|line| !line.trim().is_empty());
@@ -73,6 +86,33 @@ impl Draw<'_> {
         }
         drawn(&output.stdout, access)
     }
+}
+
+/// Returns what a program prints, or nothing if it takes longer, which ends it.
+fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
+    let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = pipes.spawn()?;
+    let (said, complained) = (child.stdout.take(), child.stderr.take());
+    let read = |pipe: Option<Box<dyn Read + Send>>| {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        std::thread::spawn(move || {
+            let mut bytes = vec![];
+            let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
+            // Nobody listens after the limit.
+            let _ = sender.send(read.map(|_| bytes));
+        });
+        receiver
+    };
+    let complained = read(complained.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let said = read(said.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let Ok(stdout) = said.recv_timeout(limit) else {
+        child.kill()?;
+        child.wait()?;
+        return Ok(None);
+    };
+    let status = child.wait()?;
+    let stderr = complained.recv().unwrap_or(Ok(vec![]))?;
+    Ok(Some(Output { status, stdout: stdout?, stderr }))
 }
 
 fn drawn(output: &[u8], access: &Access) -> Result<Drawn> {
@@ -149,6 +189,22 @@ mod tests {
             assert!(!paths.contains(&private), "{private}");
         }
         assert_eq!(found.newest[19].path, "src/82.py");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_does_not_end_is_ended() {
+        let program = |script: &str| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", script]);
+            command
+        };
+        let silent = output_within(program("exec sleep 1000"), Duration::ZERO).unwrap();
+        assert!(silent.is_none());
+        let long = Duration::from_secs(60);
+        let said = output_within(program("echo a; echo b >&2; exit 3"), long).unwrap().unwrap();
+        assert_eq!((&*said.stdout, &*said.stderr), (&b"a\n"[..], &b"b\n"[..]));
+        assert_eq!(said.status.code(), Some(3));
     }
 
     #[test]
