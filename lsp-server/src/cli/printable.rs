@@ -10,18 +10,21 @@ const REORDERING: &[char] = &[
     '\u{202d}', '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
 
-/// Returns a text of any number of lines without characters that a terminal obeys. Each is written
-/// by its number, in the form that it may have in JSON.
+/// The styles that commands write: bold, red, green, yellow, and the end of each.
+const STYLES: [&str; 5] = ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
+
+/// Returns a text of any number of lines without characters that a terminal obeys, apart from our
+/// own styles. Each is written by its number, in the form that it may have in JSON.
 pub fn text(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| matches!(character, '\n' | '\t'))
+    escaped(text, |character| matches!(character, '\n' | '\t'), &STYLES)
 }
 
-/// Returns a name, which is a part of one line.
+/// Returns a name, which is a part of one line and has no style.
 pub fn name(name: &str) -> Cow<'_, str> {
-    escaped(name, |_| false)
+    escaped(name, |_| false, &[])
 }
 
-fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn escaped<'a>(text: &'a str, stays: impl Fn(char) -> bool, styles: &[&str]) -> Cow<'a, str> {
     let is_printed = |character: char| {
         stays(character) || !character.is_control() && !REORDERING.contains(&character)
     };
@@ -29,13 +32,17 @@ fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_printed(character) {
-            escaped.push(character);
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let style = styles.iter().find(|style| rest.starts_with(**style));
+        let length = style.map_or(character.len_utf8(), |style| style.len());
+        if style.is_some() || is_printed(character) {
+            escaped.push_str(&rest[..length]);
         } else {
             // A String takes all that is written.
             let _ = write!(escaped, "\\u{:04x}", u32::from(character));
         }
+        rest = &rest[length..];
     }
     Cow::Owned(escaped)
 }
@@ -57,6 +64,10 @@ mod tests {
         ] {
             assert_eq!(text(given), expected, "{given:?}");
         }
+        let styled = console::style("✗").red().bold().force_styling(true).to_string();
+        assert_eq!(text(&styled), styled, "what the doctor writes");
+        assert_eq!(text("\u{1b}[8m"), r"\u001b[8m", "hidden text is no style of ours");
+        assert_eq!(name("\u{1b}[1m"), r"\u001b[1m");
         assert_eq!(name("a\nb\t.py"), r"a\u000ab\u0009.py");
         assert!(matches!(text("plain"), Cow::Borrowed(_)));
     }
