@@ -1,6 +1,7 @@
 //! What the judgements of a gate are worth.
 
 use super::play::Judged;
+use hone::config::Eagerness;
 use serde::Serialize;
 
 /// The share of the offers that the figures about shown offers are at: what is likeliest is shown.
@@ -24,6 +25,19 @@ pub struct Figures {
     pub accepts_kept_at_45: f64,
     pub accepted_characters_kept_at_45: f64,
     pub calibration: Vec<Bin>,
+    pub eagerness: Vec<Level>,
+}
+
+/// What an eagerness shows.
+#[derive(Debug, Clone, Serialize)]
+pub struct Level {
+    pub eagerness: Eagerness,
+    pub threshold: f64,
+    /// The share of all offers.
+    pub shown: f64,
+    pub accept_rate: f64,
+    pub accepts_kept: f64,
+    pub accepted_characters_kept: f64,
 }
 
 /// The offers with probabilities from one fifth to the next.
@@ -43,21 +57,57 @@ impl Figures {
         let mut likeliest: Vec<&Judged> = judged.iter().collect();
         likeliest.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         likeliest.truncate((judged.len() as f64 * SHOWN).round() as usize);
-        let shown_accepts = likeliest.iter().filter(|one| one.accepted).count() as f64;
-        let characters = |one: &Judged| if one.accepted { one.characters as f64 } else { 0.0 };
-        let all_characters: f64 = judged.iter().map(characters).sum();
-        let shown_characters: f64 = likeliest.iter().copied().map(characters).sum();
+        let at_45 = Kept::of(&likeliest, judged);
         Figures {
             offers: judged.len(),
             accept_rate: rate,
             auc: auc(judged),
             brier: judged.iter().map(error).sum::<f64>() / count,
             brier_of_base_rate: rate * (1.0 - rate),
-            accept_rate_at_45: shown_accepts / likeliest.len().max(1) as f64,
-            accepts_kept_at_45: shown_accepts / accepts.max(1.0),
-            accepted_characters_kept_at_45: shown_characters / all_characters.max(1.0),
+            accept_rate_at_45: at_45.accept_rate,
+            accepts_kept_at_45: at_45.accepts,
+            accepted_characters_kept_at_45: at_45.characters,
             calibration: calibration(judged),
+            eagerness: Eagerness::ALL.map(|eagerness| level(judged, eagerness)).to_vec(),
         }
+    }
+}
+
+/// What is left where only some offers are shown.
+struct Kept {
+    accept_rate: f64,
+    accepts: f64,
+    characters: f64,
+}
+
+impl Kept {
+    fn of(shown: &[&Judged], all: &[Judged]) -> Kept {
+        let accepts = |one: &Judged| f64::from(u8::from(one.accepted));
+        let characters = |one: &Judged| accepts(one) * one.characters as f64;
+        let [mut shown_accepts, mut shown_characters] = [0.0; 2];
+        for one in shown {
+            shown_accepts += accepts(one);
+            shown_characters += characters(one);
+        }
+        Kept {
+            accept_rate: shown_accepts / shown.len().max(1) as f64,
+            accepts: shown_accepts / all.iter().map(accepts).sum::<f64>().max(1.0),
+            characters: shown_characters / all.iter().map(characters).sum::<f64>().max(1.0),
+        }
+    }
+}
+
+fn level(judged: &[Judged], eagerness: Eagerness) -> Level {
+    let threshold = eagerness.gate_threshold();
+    let shown: Vec<&Judged> = judged.iter().filter(|one| one.probability >= threshold).collect();
+    let kept = Kept::of(&shown, judged);
+    Level {
+        eagerness,
+        threshold,
+        shown: shown.len() as f64 / judged.len().max(1) as f64,
+        accept_rate: kept.accept_rate,
+        accepts_kept: kept.accepts,
+        accepted_characters_kept: kept.characters,
     }
 }
 
@@ -114,6 +164,8 @@ mod tests {
         assert_eq!(figures.accepts_kept_at_45, 1.0 / 3.0);
         assert_eq!(figures.accepted_characters_kept_at_45, 0.3);
         assert_eq!(figures.auc, 1.0 / 3.0);
+        let shown = figures.eagerness.iter().map(|level| (level.shown, level.accepts_kept));
+        assert_eq!(shown.collect::<Vec<_>>(), [(0.75, 2.0 / 3.0); 3], "above 0.4 and above 0.12");
     }
 
     #[test]
