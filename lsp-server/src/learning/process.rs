@@ -229,7 +229,6 @@ impl Learner {
 /// The time that a learner is given. That for which it was stopped does not count.
 struct Patience {
     preemption: Arc<LearnerPreemption>,
-    limit: Duration,
     until: Instant,
     stopped: Duration,
 }
@@ -237,7 +236,7 @@ struct Patience {
 impl Patience {
     fn new(preemption: Arc<LearnerPreemption>, limit: Duration) -> Patience {
         let stopped = preemption.stopped();
-        Patience { preemption, limit, until: Instant::now() + limit, stopped }
+        Patience { preemption, until: Instant::now() + limit, stopped }
     }
 
     /// Resolves once the time is over. The future can be dropped at any await.
@@ -248,7 +247,8 @@ impl Patience {
             if stopped <= self.stopped {
                 return;
             }
-            (self.stopped, self.until) = (stopped, Instant::now() + self.limit);
+            self.until += stopped - self.stopped;
+            self.stopped = stopped;
         }
     }
 }
