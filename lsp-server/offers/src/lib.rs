@@ -376,6 +376,12 @@ impl Offers {
         self.forgotten = self.tracker.live().filter(is_forgotten).cloned().collect();
     }
 
+    /// Returns the offers in a document of which more may be recorded: those on screen, and those
+    /// whose places are watched.
+    pub fn pending_in(&self, uri: &str) -> impl Iterator<Item = &OfferId> {
+        self.tracker.live_in(uri).chain(self.survival.watched_in(uri))
+    }
+
     /// Returns true if this offer was forgotten while it was on screen.
     pub fn is_forgotten(&self, id: &str) -> bool {
         self.forgotten.contains(id)

@@ -305,6 +305,11 @@ impl SurvivalWatch {
         there.map(|watch| watch.start..watch.end).collect()
     }
 
+    /// Returns the offers in a document whose places are watched.
+    pub fn watched_in(&self, uri: &str) -> impl Iterator<Item = &OfferId> {
+        self.watches.iter().filter(move |watch| watch.uri == uri).map(|watch| &watch.id)
+    }
+
     /// What is found by now.
     pub fn look(&mut self, documents: &HashMap<String, Document>, now_ms: u64) -> Vec<Finding> {
         let (mut findings, may_tell) = (vec![], self.may_tell);

@@ -313,6 +313,12 @@ impl Tracker {
         self.live.as_ref().is_some_and(|answer| answer.is_complete)
     }
 
+    /// Returns the offers that are live in a document.
+    pub fn live_in(&self, uri: &str) -> impl Iterator<Item = &OfferId> {
+        let live = self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer);
+        live.filter(move |offer| offer.uri == uri).map(|offer| &offer.id)
+    }
+
     /// Returns true if this offer is live, or if its outcome may still be changed here.
     pub fn knows(&self, id: &str) -> bool {
         self.live().any(|live| live == id) || self.decided.iter().any(|(decided, _)| decided == id)

@@ -41,7 +41,7 @@ use crate::session::notebooks::Notebooks;
 use crate::session::request::{Arrived, ClientRequest, PendingRequest, Start, Trigger};
 use crate::session::response::ResponseBuilder;
 use completion::debounce::Debounce;
-use completion::document::{Document, Encoding, PastTheEnd, Position};
+use completion::document::{Document, Encoding, PastTheEnd, Position, Source};
 use completion::indentation::Indentation;
 use completion::prompt_builder::PromptBuilder;
 use engine::unloading::Resident;
@@ -357,6 +357,29 @@ impl Session {
         self.turn(|state, _| state.offers.forget_offers(offers));
     }
 
+    /// Stops watching offers in documents of which nothing may be stored any more, because a rule
+    /// was set since they were made. This waits for the disk, and no message waits meanwhile.
+    pub fn follow_rules(&self) {
+        let setting = &self.services.settings.current().not_stored;
+        let mut pending = self.read(State::pending);
+        pending.retain(|(source, _)| {
+            self.services.privacy.ignores(&source.path, &source.language, setting)
+        });
+        let offers: HashSet<OfferId> = pending.into_iter().flat_map(|(_, ids)| ids).collect();
+        if !offers.is_empty() {
+            self.forget_offers(&offers);
+        }
+    }
+
+    /// The same on another thread. If too many of this connection wait for the disk, the next call
+    /// does it.
+    pub fn follow_rules_aside(self: &Arc<Session>) {
+        if !self.read(State::pending).is_empty() {
+            let session = self.clone();
+            self.disk.start(move || session.follow_rules());
+        }
+    }
+
     /// The editor has gone, so none of its offers can get a verdict any more.
     pub fn end(&self) {
         self.turn(|state, turn| {
@@ -398,6 +421,15 @@ impl State {
     /// Returns the path under which a document is recorded, if it is open.
     fn path_of(&self, uri: &str) -> Option<String> {
         self.documents.get(uri).map(|document| document.path.clone())
+    }
+
+    /// Returns the documents with offers of which more may be recorded, and these offers.
+    fn pending(&self) -> Vec<(Source, Vec<OfferId>)> {
+        let of = |(uri, document): (&String, &Document)| {
+            let ids: Vec<OfferId> = self.offers.pending_in(uri).cloned().collect();
+            (!ids.is_empty()).then(|| (document.source(), ids))
+        };
+        self.documents.iter().filter_map(of).collect()
     }
 
     /// Returns true if a request is being computed.

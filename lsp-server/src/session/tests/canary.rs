@@ -25,6 +25,8 @@ enum Why {
     HoneIgnore,
     /// The user has removed it with `hone forget`, and does not open it again.
     Forgotten,
+    /// The setting is set while an offer is on screen.
+    LaterSetting,
     /// A secret stands in it.
     Secret,
     /// An edit has just taken a secret out, or put one in.
@@ -276,4 +278,30 @@ async fn the_walk_reaches_prompts_and_the_log() {
     assert!(elsewhere.iter().any(|prompt| prompt.contains(&format!("+    {EDITED}"))), "after");
     let log = walk.log();
     assert!(log.contains(CANARY) && log.contains(EDITED), "{log}");
+}
+
+/// A rule holds for what is written from then on, also where an offer was made before.
+#[tokio::test]
+async fn what_is_written_instead_of_an_older_offer_is_held_to_a_later_rule() {
+    for why in [Why::Control, Why::LaterSetting] {
+        let walk = Walk::begin(why).await;
+        walk.open(&walk.private, "python", &format!("def {EDITED}():\n    \n"));
+        let position = Position { line: 1, column: 4 };
+        let (private, session) = (walk.private.as_str(), &walk.session);
+        let offered = session.complete(private, position, Trigger::Invoked, None).await.unwrap();
+        session.shown(&offered.suggestions[0].id);
+        if why == Why::LaterSetting {
+            let mut config = (**session.services.settings.current()).clone();
+            config.privacy.ignore = vec!["settings.py".into()];
+            session.services.settings.replace(config);
+            session.follow_rules();
+        }
+        let written = format!("{CANARY} = 2");
+        let end = Position { line: 1, column: position.column + written.len() as u32 };
+        for (at, text) in [(position, written), (end, "\n".into())] {
+            session.change(private, 3, vec![(Some((at, at)), text)]).unwrap();
+        }
+        session.end();
+        assert_eq!(walk.log().contains(CANARY), why == Why::Control, "{why:?}");
+    }
 }
