@@ -13,7 +13,7 @@ use serde::Deserialize;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// So many of the newest commits are drawn from.
@@ -92,19 +92,8 @@ impl Draw<'_> {
 fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
     let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn()?;
-    let (said, complained) = (child.stdout.take(), child.stderr.take());
-    let read = |pipe: Option<Box<dyn Read + Send>>| {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        std::thread::spawn(move || {
-            let mut bytes = vec![];
-            let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
-            // Nobody listens after the limit.
-            let _ = sender.send(read.map(|_| bytes));
-        });
-        receiver
-    };
-    let complained = read(complained.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
-    let said = read(said.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>));
+    let said = read_aside(child.stdout.take());
+    let complained = read_aside(child.stderr.take());
     let Ok(stdout) = said.recv_timeout(limit) else {
         child.kill()?;
         child.wait()?;
@@ -113,6 +102,18 @@ fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Out
     let status = child.wait()?;
     let stderr = complained.recv().unwrap_or(Ok(vec![]))?;
     Ok(Some(Output { status, stdout: stdout?, stderr }))
+}
+
+/// Reads a pipe to its end on another thread.
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        let mut bytes = vec![];
+        let read = pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
+        // Nobody listens after the limit.
+        let _ = sender.send(read.map(|_| bytes));
+    });
+    receiver
 }
 
 fn drawn(output: &[u8], access: &Access) -> Result<Drawn> {
