@@ -8,6 +8,7 @@ mod texts;
 
 use crate::developer::history::History;
 use crate::developer::repository::sentence;
+use crate::printable;
 use crate::report::adopt::{Adoption, Basis};
 use crate::report::chart;
 use crate::report::{ArmHeader, Conditions, RehearsalReport, Repo};
@@ -57,7 +58,7 @@ fn exit_code(arguments: &Arguments) -> ExitCode {
             ExitCode::from(INTERRUPTED)
         }
         Err(error) => {
-            eprintln!("Error: {}", sentence(&error));
+            eprintln!("Error: {}", printable::name(&sentence(&error)));
             ExitCode::FAILURE
         }
     }

@@ -1,6 +1,7 @@
 //! What a person sees while a rehearsal runs.
 
 use super::arguments::Arguments;
+use crate::printable;
 use crate::report::{Repo, transcript};
 use crate::run::RunEvent;
 use crate::run::arm::ArmSpec;
@@ -73,7 +74,7 @@ impl Observer {
         let arms: Vec<_> = group.iter().map(|spec| spec.name.as_str()).collect();
         let folder = Path::new(&repo.path).file_name().unwrap_or_default().to_string_lossy();
         let title = format!("{folder} {}", arms.join(" + "));
-        self.bar.set_prefix(title.trim_start_matches(['.', ' ']).to_owned());
+        self.bar.set_prefix(printable::name(title.trim_start_matches(['.', ' '])).into_owned());
         self.bar.reset();
         if self.progress.is_some() {
             self.progress = Some(Group { arms: arms.join(" + "), number, of });
@@ -102,7 +103,9 @@ impl Observer {
                 self.bar.set_position(*places as u64);
                 self.tell_progress(*places);
             }
-            RunEvent::File { path, .. } => self.bar.set_message((*path).to_owned()),
+            RunEvent::File { path, .. } => {
+                self.bar.set_message(printable::name(path).into_owned());
+            }
             RunEvent::Training { elapsed, .. } => {
                 self.bar.set_message(format!("learning, {:.1} s", elapsed.as_secs_f64()));
             }

@@ -1,6 +1,7 @@
 //! A rehearsal as one line of text for each event, for people to watch.
 
 use crate::developer::OfferOutcome;
+use crate::printable;
 use crate::run::{RequestEvent, RunEvent};
 use console::{Style, truncate_str};
 use std::time::Duration;
@@ -15,8 +16,9 @@ pub fn line(event: &RunEvent, elapsed: Duration) -> Option<String> {
     let text = match event {
         RunEvent::File { commit, path } => {
             format!(
-                "{} {path}",
-                bold().apply_to(format!("commit {}", &commit[..commit.len().min(8)]))
+                "{} {}",
+                bold().apply_to(format!("commit {}", &commit[..commit.len().min(8)])),
+                printable::name(path)
             )
         }
         RunEvent::Requested(request) => format!("{}  {}", arm(request.arm), self::request(request)),
@@ -39,6 +41,7 @@ pub fn line(event: &RunEvent, elapsed: Duration) -> Option<String> {
             ))
         ),
         RunEvent::LearnerFailed { arm: name, error } => {
+            let error = printable::name(error);
             format!("{}  {}", arm(name), red().apply_to(format!("learner: {error}")))
         }
         RunEvent::Training { .. } | RunEvent::PlaceDone { .. } => return None,
@@ -47,8 +50,8 @@ pub fn line(event: &RunEvent, elapsed: Duration) -> Option<String> {
 }
 
 fn request(event: &RequestEvent) -> String {
-    let typed = event.typed.trim_start();
-    let offer = event.offer.unwrap_or("");
+    let typed = printable::code(event.typed.trim_start());
+    let offer = printable::code(event.offer.unwrap_or(""));
     let code = format!("{typed}{}", dim().apply_to(offer));
     let code = truncate_str(&code, CODE_COLUMNS, "…");
     let width = console::measure_text_width(&code);
@@ -125,6 +128,16 @@ mod tests {
         assert!(plain.starts_with("   1.5s learning  let x = 1;"), "{plain}");
         assert!(plain.ends_with("✓ 2 chars  12 ms"), "{plain}");
         assert!(strip_ansi_codes(&asked(None, None)).contains("· no offer"));
+    }
+
+    /// The commits may be a stranger's.
+    #[test]
+    fn code_and_names_move_no_cursor() {
+        let asked = asked(Some("\u{1b}[2Jx"), None);
+        assert!(asked.contains(r"\u001b[2Jx"), "{asked:?}");
+        let file = RunEvent::File { commit: "c0ffee", path: "a\n\u{1b}[2J.rs" };
+        let shown = line(&file, Duration::ZERO).unwrap();
+        assert!(shown.ends_with(r"a\u000a\u001b[2J.rs"), "{shown:?}");
     }
 
     #[test]
