@@ -38,6 +38,9 @@ pub const WAIT_MS: u64 = 11_000;
 
 /// A larger file is data or generated code.
 pub const FILE_BYTES_MAX: usize = 256 << 10;
+/// The files that a commit adds and removes are compared, to find those that it renames, up to so
+/// many bytes of them together.
+pub const RENAMES_BYTES_MAX: usize = 64 << 20;
 /// A larger file is left out of the working tree.
 pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
 /// What the files of a working tree may take together.

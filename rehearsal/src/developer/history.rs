@@ -1,16 +1,17 @@
 //! The real commits of a repository in the order they were made: what was there before, and which
 //! lines somebody added. The repository is only read. It may be bare or shallow.
 
-use crate::developer::{language, repository};
+use crate::developer::{git_files, language, repository};
 use crate::limits;
 use anyhow::{Context, Result, anyhow, bail};
-use git2::{Commit, Delta, DiffFindOptions, DiffOptions, Oid, Patch, Repository, Sort};
+use git2::{
+    Commit, Delta, Diff, DiffFindOptions, DiffOptions, ObjectType, Oid, Patch, Repository, Sort,
+};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::HashSet;
-use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Which commits to walk.
 #[derive(Debug, Clone, Default)]
@@ -114,6 +115,13 @@ impl History {
         self.commits.is_empty()
     }
 
+    /// The folder of the files, or of a repository without any. Git writes a slash behind it, which
+    /// is left out.
+    pub fn root(&self) -> PathBuf {
+        let git = &self.repository;
+        git.workdir().unwrap_or(git.path()).components().collect()
+    }
+
     pub fn repository(&self) -> &Repository {
         &self.repository
     }
@@ -169,7 +177,11 @@ impl History {
             Some(&commit.tree()?),
             Some(&mut options),
         )?;
-        diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
+        let mut renames = DiffFindOptions::new();
+        renames.renames(true);
+        // To compare two files that are not the same, both are unpacked.
+        renames.exact_match_only(self.are_huge(&diff)?);
+        diff.find_similar(Some(&mut renames))?;
 
         let mut changes = Vec::new();
         for delta in diff.deltas() {
@@ -199,15 +211,32 @@ impl History {
         Ok(changes)
     }
 
+    /// Returns true if it takes too much memory to unpack the files that may have been renamed.
+    fn are_huge(&self, diff: &Diff) -> Result<bool> {
+        let odb = self.repository.odb()?;
+        let compared = diff.deltas().filter_map(|delta| match delta.status() {
+            Delta::Added => Some(delta.new_file().id()),
+            Delta::Deleted => Some(delta.old_file().id()),
+            _ => None,
+        });
+        let sizes = compared.filter_map(|id| odb.read_header(id).ok()).map(|(bytes, _)| bytes);
+        Ok(sizes.fold(0, usize::saturating_add) > limits::RENAMES_BYTES_MAX)
+    }
+
     /// The text of a blob. `None` if nobody would type it, because it is binary, not UTF-8, huge or
     /// minified, or has lone `\r` as line endings.
     fn text(&self, id: Oid) -> Result<Option<String>> {
         if id.is_zero() {
             return Ok(Some(String::new()));
         }
-        // The entry of a submodule names a commit of another repository.
+        // A few bytes on the disk may be many when they are unpacked. The entry of a submodule
+        // names a commit of another repository.
+        match self.repository.odb()?.read_header(id) {
+            Ok((bytes, ObjectType::Blob)) if bytes <= limits::FILE_BYTES_MAX => {}
+            _ => return Ok(None),
+        }
         let Ok(blob) = self.repository.find_blob(id) else { return Ok(None) };
-        if blob.is_binary() || blob.size() > limits::FILE_BYTES_MAX {
+        if blob.is_binary() {
             return Ok(None);
         }
         let Ok(text) = std::str::from_utf8(blob.content()) else { return Ok(None) };
@@ -266,7 +295,7 @@ fn shallow_boundary(repository: &Repository) -> Result<HashSet<Oid>> {
         return Ok(HashSet::new());
     }
     let path = repository.commondir().join("shallow");
-    let text = fs::read_to_string(&path)
+    let text = git_files::read(&path)
         .with_context(|| format!("cannot read {} of the shallow clone", path.display()))?;
     Ok(text.lines().filter_map(|line| Oid::from_str(line.trim()).ok()).collect())
 }
@@ -298,7 +327,7 @@ fn span(start: u32, lines: u32) -> Range<usize> {
 pub(crate) mod tests {
     use super::*;
     use git2::{Signature, Time};
-    use std::path::PathBuf;
+    use std::fs;
     use tempfile::TempDir;
 
     pub struct Repo {
@@ -384,6 +413,29 @@ pub(crate) mod tests {
         assert!(changes.iter().all(|change| change.language == "python"));
         let renamed: Vec<_> = changes.iter().map(|c| c.renamed_from.as_deref()).collect();
         assert_eq!(renamed, [None, None, Some("a.py"), None]);
+    }
+
+    /// What takes no room on the disk is a gigabyte once it is unpacked. Here the header alone says
+    /// so: whoever unpacks the content, which is not there, gets an error.
+    #[test]
+    fn what_is_huge_is_left_out_before_it_is_unpacked() {
+        let repo = Repo::new();
+        repo.write("a.py", "one\ntwo\nthree\n");
+        repo.write("other/a.py", "one\ntwo\nthree\n");
+        repo.commit("Ada", 1_000, None);
+        let huge = vec![b'\n'; limits::RENAMES_BYTES_MAX];
+        fs::remove_file(repo.path("a.py")).unwrap();
+        repo.write("b.py", "one\ntwo\nthree\nfour\n");
+        repo.write("huge.py", &huge);
+        repo.commit("Ada", 2_000, None);
+        let id = Oid::hash_object(ObjectType::Blob, &huge).unwrap().to_string();
+        let object = repo.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+        let packed = fs::read(&object).unwrap();
+        fs::remove_file(&object).unwrap();
+        fs::write(&object, &packed[..packed.len() / 2]).unwrap();
+        let changes = repo.changes(&Filter::default());
+        let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        assert_eq!(paths, ["a.py", "other/a.py", "b.py"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! there. A quarter of `noise` is the share of wrong offers that are accepted and undone at once.
 
 pub mod disturbance;
+mod git_files;
 pub mod history;
 pub mod language;
 pub mod pairs;
