@@ -111,6 +111,9 @@ pub enum AdapterCommand {
         /// The generation of `hone adapter list --json` when it began to learn
         #[arg(long)]
         generation: u64,
+        /// The folder of the repository from whose history it learned
+        #[arg(long, value_name = "DIR")]
+        history: Option<PathBuf>,
     },
 }
 
@@ -158,11 +161,14 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
             let base = Store::new(home.models()).verified(manifest)?;
             import(home, config, &path, &base, &base_sha256).await
         }
-        AdapterCommand::Adopt { path, compared_with, generation } => {
+        AdapterCommand::Adopt { path, compared_with, generation, history } => {
             let base = Store::new(home.models()).verified(manifest)?;
             let base = (base.as_path(), base_sha256.as_str());
             let basis = Basis { compared_with, generation };
-            let version = adopt(home, &path, base, None, basis).await??;
+            // `hone forget` finds by it what the adapter may have learned.
+            let history = history.map(|folder| folder.canonicalize().unwrap_or(folder));
+            let origin = history.map(|history| Origin { history, report: Box::default() });
+            let version = adopt(home, &path, base, origin, basis).await??;
             emit!("{}", json!({ "version": version }))
         }
     }

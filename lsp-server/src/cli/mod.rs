@@ -20,6 +20,7 @@ mod log_lines;
 mod model;
 mod pause;
 mod printable;
+mod readable;
 mod report;
 mod settings;
 mod team;
@@ -211,6 +212,9 @@ enum Command {
         /// Milliseconds
         ms: u64,
     },
+    /// Say of each path on stdin whether Hone may read the file unasked (`hone rehearse`)
+    #[command(hide = true)]
+    Readable,
     /// Measure what Hone would give you, on your own git history
     ///
     /// A simulated developer types your real commits into a temporary daemon,
@@ -322,6 +326,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Events { with_code, follow: true, .. } => events::follow(&home, with_code).await,
         Command::Events { with_code, .. } => events::events(&home, with_code).await,
         Command::AdvanceClock { ms } => clock::advance(&home, ms).await,
+        Command::Readable => readable::run(&home),
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
         Command::Report(args) => report::run(&home, args).await,

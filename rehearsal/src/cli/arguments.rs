@@ -3,6 +3,7 @@
 use crate::cli::texts::TextsArguments;
 use crate::developer::disturbance::Disturbance;
 use crate::developer::history::{Filter, History, parse_day};
+use crate::developer::readable::Readable;
 use crate::developer::{Editor, NOISE};
 use crate::limits;
 use crate::report::Repo;
@@ -11,7 +12,7 @@ use crate::run::arm::{ArmKind, ArmSpec};
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand, ValueEnum};
 use jiff::civil::Date;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Types your real commits into fresh daemons and says what Hone would have given you
@@ -270,7 +271,9 @@ pub fn arms(arguments: &Arguments) -> Result<Vec<ArmSpec>> {
     Ok(specs)
 }
 
-pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
+/// Opens the repositories, without the files that the user's own Hone, the program `hone`, may not
+/// read.
+pub fn repositories(arguments: &Arguments, hone: &Path) -> Result<Vec<(History, Repo)>> {
     let (repos, authors) = (&arguments.repo, &arguments.author);
     ensure!(
         authors.len() <= 1 || authors.len() == repos.len(),
@@ -285,7 +288,8 @@ pub fn repositories(arguments: &Arguments) -> Result<Vec<(History, Repo)>> {
             since: arguments.since.map(Filter::first_second).transpose()?,
             head: None,
         };
-        let history = History::open(path, &filter)?;
+        let mut history = History::open(path, &filter)?;
+        history.keep_to(Readable::start(hone, history.root())?);
         let repo = Repo {
             path: path.display().to_string(),
             head: history.head(),

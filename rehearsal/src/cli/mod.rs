@@ -73,9 +73,9 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
         return next_edits::rehearse(arguments);
     }
     let setup = Setup::new(arguments)?;
-    let repositories = arguments::repositories(arguments)?;
+    let repositories = arguments::repositories(arguments, &setup.hone)?;
     let mut observer = Observer::new(arguments)?;
-    let mut done = Vec::new();
+    let (mut done, mut roots) = (Vec::new(), Vec::new());
     for (history, repo) in repositories {
         let result = setup.rehearse_on(&history, &repo, &mut observer)?;
         for arm in result.arms.iter().filter(|_| arguments.keep_homes) {
@@ -85,14 +85,12 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
         }
         let repo = Repo { files_typed: result.files, ..repo };
         done.push((result, repo));
+        roots.push(history.root());
     }
     observer.finish()?;
     print_report(arguments, &setup.specs, &done)?;
-    match done.as_slice() {
-        [(result, _)] => match &setup.basis {
-            Some(basis) => adopt(result, arguments, &setup.hone, basis),
-            None => Ok(()),
-        },
+    match (done.as_slice(), roots.as_slice(), &setup.basis) {
+        ([(result, _)], [root], Some(basis)) => adopt(result, arguments, &setup.hone, basis, root),
         _ => Ok(()),
     }
 }
@@ -245,9 +243,15 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn adopt(result: &RunResult, arguments: &Arguments, hone: &Path, basis: &Basis) -> Result<()> {
-    let message =
-        Adoption::of(result, arguments.seed).and_then(|adoption| adoption.hand_over(hone, basis));
+fn adopt(
+    result: &RunResult,
+    arguments: &Arguments,
+    hone: &Path,
+    basis: &Basis,
+    history: &Path,
+) -> Result<()> {
+    let message = Adoption::of(result, arguments.seed)
+        .and_then(|adoption| adoption.hand_over(hone, basis, history));
     if !arguments.keep_homes {
         for home in result.arms.iter().filter_map(|arm| arm.home.as_ref()) {
             // The homes are temporary: the system clears what cannot be removed here.

@@ -16,7 +16,7 @@ pub fn rehearse(arguments: &Arguments) -> Result<()> {
         false => arguments.arm.clone(),
     };
     let mut all = vec![Vec::new(); arms.len()];
-    for (history, repo) in arguments::repositories(arguments)? {
+    for (history, repo) in arguments::repositories(arguments, &setup.hone)? {
         let settings = setup.settings(&repo, &[], None)?;
         for (at, arm) in arms.iter().enumerate() {
             observer.begin(&repo, &[], (at + 1, arms.len()));

@@ -48,16 +48,12 @@ pub fn print(arguments: &TextsArguments) -> Result<()> {
     let TextsArguments { author, head, .. } = arguments;
     let filter = Filter { author: author.clone(), since: None, head: head.clone() };
     let history = History::open(&arguments.repo, &filter)?;
-    let git = history.repository();
-    let root = git.workdir().unwrap_or(git.path());
-    // git writes a slash behind its folders.
-    let root: PathBuf = root.components().collect();
     let amount = Amount { hunks: arguments.hunks, per_commit: arguments.per_commit };
     let mut random = StdRng::seed_from_u64(arguments.seed);
     let mut texts = written::draw(&history, arguments.commits, amount, &mut random)?;
     texts.sort_by_key(|(place, _)| *place);
     let mut out = BufWriter::new(io::stdout().lock());
-    serde_json::to_writer(&mut out, &Header { head: history.head(), root })?;
+    serde_json::to_writer(&mut out, &Header { head: history.head(), root: history.root() })?;
     for (_, text) in texts {
         out.write_all(b"\n")?;
         serde_json::to_writer(&mut out, &text)?;

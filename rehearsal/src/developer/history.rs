@@ -1,6 +1,7 @@
 //! The real commits of a repository in the order they were made: what was there before, and which
 //! lines somebody added. The repository is only read. It may be bare or shallow.
 
+use crate::developer::readable::Readable;
 use crate::developer::{git_files, language, repository};
 use crate::limits;
 use anyhow::{Context, Result, anyhow, bail};
@@ -79,6 +80,8 @@ pub struct History {
     repository: Repository,
     commits: Vec<Oid>,
     head: Oid,
+    /// Which of its files may be read, if not all.
+    readable: Option<Readable>,
 }
 
 impl History {
@@ -99,7 +102,17 @@ impl History {
         if commits.is_empty() {
             bail!("{}: {}", path.display(), nothing_to_read(&repository, filter));
         }
-        Ok(History { repository, commits, head })
+        Ok(History { repository, commits, head, readable: None })
+    }
+
+    /// Leaves out the files that may not be read.
+    pub fn keep_to(&mut self, readable: Readable) {
+        self.readable = Some(readable);
+    }
+
+    /// Returns true if a file may be read, in whichever commit.
+    pub fn may_read(&self, path: &Path) -> Result<bool> {
+        self.readable.as_ref().map_or(Ok(true), |readable| readable.may_read(path))
     }
 
     /// The newest commit of the history, in hex.
@@ -190,13 +203,21 @@ impl History {
             }
             let Some(path) = delta.new_file().path().and_then(Path::to_str) else { continue };
             let Some(language) = language::of_path(path) else { continue };
+            let old_path = delta.old_file().path();
+            let is_renamed = old_path.is_some_and(|old| old != Path::new(path));
+            let old = old_path.filter(|_| is_renamed);
+            if !self.may_read(Path::new(path))?
+                || !old.map_or(Ok(true), |old| self.may_read(old))?
+            {
+                continue;
+            }
             let (Some(before), Some(after)) =
                 (self.text(delta.old_file().id())?, self.text(delta.new_file().id())?)
             else {
                 continue;
             };
             let hunks = hunks(&before, &after)?;
-            let old_path = delta.old_file().path().and_then(Path::to_str);
+            let old_path = old_path.and_then(Path::to_str);
             let renamed_from = old_path.filter(|_| delta.status() == Delta::Renamed);
             changes.push(FileChange {
                 commit: oid.to_string(),

@@ -18,6 +18,7 @@ pub mod history;
 pub mod language;
 pub mod pairs;
 pub mod plan;
+pub mod readable;
 pub mod repository;
 pub mod written;
 

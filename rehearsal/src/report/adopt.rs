@@ -82,12 +82,13 @@ impl Adoption {
         Ok(Adoption { home, adapter, gain })
     }
 
-    /// Registers the adapter and makes it serve, and makes the gate start from the verdicts of the
+    /// Registers the adapter, which learned from the repository in the folder `history`, and makes
+    /// it serve, and makes the gate start from the verdicts of the
     /// rehearsal. Both happen in the home that `hone` itself uses.
     ///
     /// # Errors
     /// Something was forgotten since the rehearsal began, or another adapter serves.
-    pub fn hand_over(&self, hone: &Path, basis: &Basis) -> Result<String> {
+    pub fn hand_over(&self, hone: &Path, basis: &Basis, history: &Path) -> Result<String> {
         ensure!(
             Basis::now(hone)?.generation == basis.generation,
             "something was forgotten since the rehearsal began, and it may have learned from it; \
@@ -97,7 +98,7 @@ impl Adoption {
             Ok(adapter) => format!(
                 "adapter v{} serves from now on (`hone adapter rollback` takes it back): {} \
                  compared with the gate alone",
-                adapter.hand_over(&self.home, hone, basis)?,
+                adapter.hand_over(&self.home, hone, basis, history)?,
                 changes_text(&adapter.gain)
             ),
             Err(why) => format!("no adapter: {why:#}"),
@@ -128,7 +129,7 @@ impl AdoptedAdapter {
     }
 
     /// Returns the adapter's version in the user's own home.
-    fn hand_over(&self, home: &Path, hone: &Path, basis: &Basis) -> Result<u64> {
+    fn hand_over(&self, home: &Path, hone: &Path, basis: &Basis, history: &Path) -> Result<u64> {
         let theirs = list(hone, Some(home))?;
         let theirs = theirs["adapters"].as_array();
         let path = theirs
@@ -139,7 +140,9 @@ impl AdoptedAdapter {
             .with_context(|| format!("the rehearsal's v{} is gone", self.version))?;
         let (active, generation) = (basis.active.to_string(), basis.generation.to_string());
         let basis = ["--compared-with", &active, "--generation", &generation].map(OsStr::new);
-        let arguments = [&["adapter", "adopt", path].map(OsStr::new)[..], &basis].concat();
+        let history = ["--history".as_ref(), history.as_os_str()];
+        let arguments =
+            [&["adapter", "adopt", path].map(OsStr::new)[..], &basis, &history].concat();
         let adopted = run_hone(hone, None, &arguments)?;
         let adopted: serde_json::Value =
             serde_json::from_str(&adopted).context("`hone adapter adopt` printed no JSON")?;
@@ -296,7 +299,7 @@ mod tests {
         let basis = Basis { active: 2, generation: 5 };
         assert_eq!(Basis::now(&hone).unwrap(), basis);
         std::fs::remove_file(&said).unwrap();
-        let told = adoption.hand_over(&hone, &basis).unwrap();
+        let told = adoption.hand_over(&hone, &basis, Path::new("/p/repo")).unwrap();
         assert!(told.contains("adapter v8 serves") && told.contains("9 verdicts"), "{told}");
         assert!(told.contains("+3 % completed characters compared with the gate alone"), "{told}");
         let log = std::fs::read_to_string(&said).unwrap();
@@ -305,7 +308,7 @@ mod tests {
         let expected = [
             "adapter list --json",
             "adapter list --json",
-            "adapter adopt v7.gguf --compared-with 2 --generation 5",
+            "adapter adopt v7.gguf --compared-with 2 --generation 5 --history /p/repo",
             adopt.as_str(),
         ];
         assert_eq!(calls, expected);
@@ -315,12 +318,13 @@ mod tests {
         std::fs::remove_file(&said).unwrap();
         let why = Err(anyhow::anyhow!("it adds nothing"));
         let adoption = Adoption { home: theirs, adapter: why, gain: gained(0.2, 0.0) };
-        let told = adoption.hand_over(&hone, &basis).unwrap();
+        let told = adoption.hand_over(&hone, &basis, Path::new("/p/repo")).unwrap();
         assert!(told.contains("9 verdicts\nno adapter: it adds nothing\n"), "{told}");
         let asked = format!(": adapter list --json\n: {adopt}\n");
         assert_eq!(std::fs::read_to_string(&said).unwrap(), asked);
         let older = Basis { active: 2, generation: 4 };
-        let refused = adoption.hand_over(&hone, &older).unwrap_err().to_string();
+        let refused =
+            adoption.hand_over(&hone, &older, Path::new("/p/repo")).unwrap_err().to_string();
         assert!(refused.contains("something was forgotten"), "{refused}");
     }
 

@@ -64,11 +64,12 @@ impl WorkingTree {
     /// Makes the folder what the author of this commit began from.
     pub fn move_before(&mut self, history: &History, commit: &str) -> Result<()> {
         let target = history.tree_before(commit)?;
-        self.move_to(history.repository(), target)
+        self.move_to(history, target)
             .with_context(|| format!("cannot write the working tree before commit {commit}"))
     }
 
-    fn move_to(&mut self, repository: &Repository, target: Option<Oid>) -> Result<()> {
+    fn move_to(&mut self, history: &History, target: Option<Oid>) -> Result<()> {
+        let repository = history.repository();
         let find = |oid: Option<Oid>| oid.map(|oid| repository.find_tree(oid)).transpose();
         let (from, to) = (find(self.tree)?, find(target)?);
         let diff = repository.diff_tree_to_tree(from.as_ref(), to.as_ref(), None)?;
@@ -79,13 +80,13 @@ impl WorkingTree {
             interrupt::check()?;
             let file = delta.new_file();
             if let Some(path) = file.path() {
-                self.check_out(repository, path, file.id(), file.mode().into())?;
+                self.check_out(history, path, file.id(), file.mode().into())?;
             }
         }
         for path in touched {
             let entry = to.as_ref().and_then(|tree| tree.get_path(&path).ok());
             if let Some(entry) = entry {
-                self.check_out(repository, &path, entry.id(), entry.filemode())?;
+                self.check_out(history, &path, entry.id(), entry.filemode())?;
             }
         }
         self.tree = target;
@@ -106,16 +107,12 @@ impl WorkingTree {
     }
 
     /// Gives a file the content that it has in a tree of git. `mode` is as git stores it.
-    fn check_out(
-        &mut self,
-        repository: &Repository,
-        path: &Path,
-        id: Oid,
-        mode: i32,
-    ) -> Result<()> {
-        if !FILE_MODES.into_iter().any(|file| i32::from(file) == mode) {
+    fn check_out(&mut self, history: &History, path: &Path, id: Oid, mode: i32) -> Result<()> {
+        let is_file = FILE_MODES.into_iter().any(|file| i32::from(file) == mode);
+        if !is_file || !history.may_read(path)? {
             return self.remove(path);
         }
+        let repository = history.repository();
         match repository.odb()?.read_header(id) {
             Ok((bytes, _)) if bytes <= limits::TREE_FILE_BYTES_MAX => {
                 self.write_file(path, repository.find_blob(id)?.content())
@@ -293,6 +290,17 @@ mod tests {
         assert_eq!(before(3), ["lib/b.py", "link/passwd", "plain/deep/c.py", "small.bin"]);
         assert_eq!(before(4), ["lib/b.py", "link/passwd", "plain", "small.bin"]);
         assert_eq!(before(2), third, "it moves back too");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_may_not_be_read_is_left_out() {
+        let (repo, commits) = repository();
+        let mut history = history(&repo);
+        let _hone = crate::developer::readable::tests::without(&mut history, "lib").unwrap();
+        let mut tree = WorkingTree::new(&history).unwrap();
+        tree.move_before(&history, &commits[2]).unwrap();
+        assert_eq!(listed(&tree), ["plain", "small.bin"]);
     }
 
     #[test]

@@ -291,3 +291,18 @@ fn a_clock_that_leaps_ahead_forgets_nothing_until_it_has_stayed_for_a_day() {
     hours(25);
     eventually("what is old is gone", || paths(&home).is_empty());
 }
+
+/// A rehearsal asks it about the files of a history.
+#[test]
+fn what_may_be_read_unasked_is_told() {
+    use std::io::Write;
+    let home = Home::with(Model::Smol, &format!("{QUICK}privacy.ignore = [\"*.sql\"]\n"));
+    home.output(&["forget", "--file", SECRET, "--yes"]);
+    let mut asked = home.hone();
+    asked.arg("readable").stdin(std::process::Stdio::piped());
+    let mut asked = asked.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let paths = ["/project/a.rs", "/project/a.sql", SECRET].map(|path| format!("{path:?}\n"));
+    asked.stdin.take().unwrap().write_all(paths.concat().as_bytes()).expect("it reads");
+    let told = asked.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "true\nfalse\nfalse\n");
+}

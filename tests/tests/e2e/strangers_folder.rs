@@ -177,3 +177,23 @@ fn a_pipe_in_a_folder_holds_up_nobody() {
     }
     home.output(&["forget", "--file", "/project/none.rs", "--yes"]);
 }
+
+/// The rules are read at each look, and the crate that reads them was not heard.
+#[test]
+fn rules_that_cannot_be_read_are_named_in_the_log_once() {
+    let home = Home::with(Model::Smol, QUICK);
+    let place = tempfile::tempdir().expect("a folder");
+    let root = place.path().canonicalize().expect("it is there");
+    write(&root.join(".honeignore"), &"#".repeat(300 * 1024));
+    let editor = home.editor();
+    for name in ["a.rs", "sub/b.rs"] {
+        let uri = format!("file://{}/{name}", root.display());
+        editor.open(&uri, "rust", "fn a() {}\n").expect("it is sent");
+        let start = Position { line: 0, character: 0 };
+        editor.inline_completion(&uri, start, TriggerKind::Invoked).expect("it is answered");
+    }
+    let log = home.daemon_log();
+    let named: Vec<&str> = log.lines().filter(|line| line.contains(".honeignore")).collect();
+    assert!(matches!(&*named, [line] if line.contains("longer than")), "{log}");
+    assert!(home.completions().is_empty(), "nothing below it is stored");
+}

@@ -7,9 +7,8 @@ use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{HISTORY_JOB, Origin, Registry};
 use crate::app::startup::{configured_manifest, engine_config, learner_program, sibling};
 use crate::cli::adapter;
-use crate::cli::printable;
+use crate::cli::{printable, readable};
 use crate::config::Config;
-use crate::config::patterns::Patterns;
 use crate::learning::LearnerProgram;
 use crate::learning::history::check::{Checked, CheckedText, Right, check};
 use crate::learning::history::draw::{Draw, Drawn};
@@ -18,7 +17,6 @@ use crate::learning::history::texts::{Episodes, Written};
 use crate::learning::{holdout_check, resources::Resources};
 use crate::paths::{self, Paths};
 use crate::platform::process::lower_thread_priority;
-use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail};
 use engine::llama::LlamaEngine;
 use engine::worker::{EngineHandle, IdleRule};
@@ -36,7 +34,6 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The order in which the texts are learned, the same in each run that goes on.
@@ -213,9 +210,7 @@ impl Work<'_> {
 
     fn draw(&self) -> Result<Drawn> {
         let files = self.files();
-        let ignored = Patterns::compile(&self.config.privacy.ignore).context("privacy.ignore")?;
-        let access = Access::new(Arc::default(), self.home.forgotten(), ignored);
-        access.forgotten.check()?;
+        let access = readable::access(self.home, self.config)?;
         let program = sibling("hone-rehearse")?;
         let draw = |head: Option<&str>| {
             let (folder, author) = (self.source.folder.as_path(), self.source.author.as_deref());
