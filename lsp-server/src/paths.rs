@@ -50,6 +50,11 @@ impl Paths {
         self.root.join("config.toml")
     }
 
+    /// The token of the HTTP API.
+    pub fn api_token(&self) -> PathBuf {
+        self.root.join("api-token")
+    }
+
     pub fn models(&self) -> PathBuf {
         self.root.join("models")
     }

@@ -14,7 +14,7 @@
 use crate::Around;
 
 /// The time in ms in which no user reads an offer and takes it.
-const UNREAD_MS: u64 = 250;
+pub const UNREAD_MS: u64 = 250;
 
 /// The most characters that a key puts in.
 const KEY_CHARS: usize = 3;

@@ -82,11 +82,19 @@ impl Known {
         }
         let at = above.len() + known_from;
         let start = at - shown_from;
+        let (from, to, until) = (prefix, known.len() - suffix, seen.len() - suffix);
+        // Positions in lines cannot name a place within a line break.
+        let splits =
+            |text: &str, at: usize| text[..at].ends_with('\r') && text[at..].starts_with('\n');
+        let (back, on) = (
+            usize::from(splits(known, from) || splits(seen, from)),
+            usize::from(splits(known, to) || splits(seen, until)),
+        );
         Some(Change {
             above: above.to_owned(),
             below: below.to_owned(),
-            replaced: at + prefix..at + known.len() - suffix,
-            by: seen[prefix..seen.len() - suffix].to_owned(),
+            replaced: at + from - back..at + to + on,
+            by: seen[from - back..until + on].to_owned(),
             cursor: start + next.before.len(),
             window: start..start + shown.len(),
         })
@@ -190,6 +198,8 @@ mod tests {
         assert_eq!(edit("é|\n", "éé|\n"), texts("", "é"));
         assert_eq!(edit("|", "import os|"), texts("", "import os"));
         assert_eq!(edit("import os|", "|"), texts("import os", ""));
+        assert_eq!(edit("a\r|\nb", "a\rx|\nb"), texts("\r\n", "\rx\n"), "no break is split");
+        assert_eq!(edit("a|\nb", "a\r|\nb"), texts("\n", "\r\n"));
     }
 
     #[test]

@@ -111,14 +111,15 @@ fn find_model(
     home: &Paths,
     config: &Config,
     options: &ServeOptions,
-) -> Result<(ServedModel, &'static FimTemplate, CheckedFile)> {
+) -> Result<(ServedModel, CheckedFile)> {
     if let Some(path) = &options.model {
         let path = std::path::absolute(path)?;
         let file = CheckedFile::before_checksum(&path);
         let local = models::inspect::inspect(&path, options.template.as_deref())?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let served = ServedModel { name, architecture: local.arch, path, sha256: local.sha256 };
-        return Ok((served, local.template, file));
+        let (architecture, sha256, template) = (local.arch, local.sha256, local.template);
+        let bytes = path.metadata()?.len();
+        return Ok((ServedModel { name, architecture, path, sha256, bytes, template }, file));
     }
     let catalogue = Catalogue::load(&home.models())?;
     let manifest = configured_manifest(home, &catalogue, config)?;
@@ -131,10 +132,12 @@ fn find_model(
     let served = ServedModel {
         name: manifest.name.clone(),
         architecture: manifest.architecture.clone(),
+        bytes: path.metadata()?.len(),
         path,
         sha256: manifest.sha256.clone(),
+        template: manifest.template,
     };
-    Ok((served, manifest.template, file))
+    Ok((served, file))
 }
 
 /// Starts the app and its learner. The second value asks the learner for an update.
@@ -151,7 +154,6 @@ pub struct Prepared {
     config: Config,
     log: Arc<dyn EventLog>,
     model: ServedModel,
-    template: &'static FimTemplate,
     file: CheckedFile,
 }
 
@@ -159,8 +161,8 @@ impl Prepared {
     pub fn new(home: Paths, options: &ServeOptions) -> Result<Prepared> {
         let config = Config::load(&home.config_file())?;
         let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
-        let (model, template, file) = find_model(&home, &config, options)?;
-        Ok(Prepared { home, options: options.clone(), config, log, model, template, file })
+        let (model, file) = find_model(&home, &config, options)?;
+        Ok(Prepared { home, options: options.clone(), config, log, model, file })
     }
 
     pub fn model_name(&self) -> &str {
@@ -174,8 +176,8 @@ impl Prepared {
 
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
-        let Prepared { home, options, config, log, model, template, mut file } = self;
-        let mut llama = engine_config(&config, &model.path, template);
+        let Prepared { home, options, config, log, model, mut file } = self;
+        let mut llama = engine_config(&config, &model.path, model.template);
         // Only rehearsals have such a folder, and nobody types there.
         llama.scores_in_background = options.prompt_cache.is_none();
         let idle = IdleRule {

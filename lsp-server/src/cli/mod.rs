@@ -5,6 +5,7 @@
 mod output;
 
 mod adapter;
+mod api;
 mod clock;
 mod config;
 mod doctor;
@@ -78,7 +79,7 @@ enum Command {
     /// Run the daemon in the foreground
     ///
     /// Editors start it by themselves. This is for service managers, and for
-    /// watching it. It listens on a private Unix socket, never on the network.
+    /// watching it. It listens on a private Unix socket, and never on a network.
     Serve {
         #[command(flatten)]
         options: ServeOptions,
@@ -170,6 +171,13 @@ enum Command {
     /// Share a part of what is learned with a team, never code
     #[command(subcommand)]
     Team(team::TeamCommand),
+    /// Answer plugins that speak the HTTP of OpenAI, llama.cpp or Ollama
+    ///
+    ///   hone api on        on 127.0.0.1 and ::1 alone, for whoever has the token
+    ///   hone api status    the address and the token
+    ///   hone api off
+    #[command(subcommand, verbatim_doc_comment)]
+    Api(api::ApiCommand),
     /// Forget a file, a folder, the last hours, or everything
     ///
     /// What was offered there goes, what became of it, and every adapter that learned from it.
@@ -293,7 +301,7 @@ fn completions(shell: Shell) -> Result<()> {
 }
 
 /// The crates whose log lines are written.
-const OUR_CRATES: [&str; 3] = ["hone", "engine", "files"];
+const OUR_CRATES: [&str; 4] = ["api", "hone", "engine", "files"];
 
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;
@@ -335,6 +343,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Resume(args) => pause::resume(&home, args).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
         Command::Team(command) => team::run(&home, command).await,
+        Command::Api(command) => api::run(&home, command).await,
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {

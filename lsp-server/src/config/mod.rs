@@ -3,6 +3,7 @@
 //! These types are the one definition of the settings. The check below, `hone config schema`
 //! and through it the editors read from them what a key means, its default and its range.
 
+mod api;
 mod check;
 mod eagerness;
 mod expected;
@@ -16,6 +17,7 @@ pub mod prose;
 mod schema;
 mod team;
 
+pub use api::ApiConfig;
 pub use check::Problem;
 pub use completion::stop_rule::Multiline;
 pub use eagerness::Eagerness;
@@ -53,6 +55,7 @@ pub struct Config {
     pub learning: LearningConfig,
     pub privacy: PrivacyConfig,
     pub daemon: DaemonConfig,
+    pub api: ApiConfig,
     pub team: TeamConfig,
     pub lab: LabConfig,
 }

@@ -63,6 +63,8 @@ pub enum Command {
     Adopt { file: PathBuf, origin: Option<Origin>, basis: Basis },
     /// Reads `config.toml` again; a [`Reply`] follows.
     Configure,
+    /// What the HTTP API does; one line of `HttpState` follows.
+    Http,
     /// Forgets what is recorded within a scope. With `plan` it only answers what that would be. One
     /// line of `Result<Forgotten, String>` follows.
     Forget { scope: Scope, plan: bool },
@@ -189,6 +191,7 @@ mod tests {
         for command in [
             Command::Lsp,
             Command::Configure,
+            Command::Http,
             Command::Follow { from: 7 },
             Command::AdvanceClock { ms: 7 },
             Command::UseAdapter { adapter: 3 },

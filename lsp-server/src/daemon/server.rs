@@ -5,6 +5,7 @@ use crate::app::startup::{Prepared, ServeOptions};
 use crate::daemon::anchors::{Anchors, Missing, elect_again};
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
+use crate::daemon::http::{self, HttpState};
 use crate::daemon::loading::LoadingNote;
 use crate::daemon::log_file;
 use crate::learning::LearnNow;
@@ -57,6 +58,7 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
         progress,
         end: Arc::default(),
         connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+        http: watch::Sender::default(),
     };
     let mut termination = Termination::listen()?;
     // Loading blocks its thread now and then. Connections are accepted meanwhile.
@@ -75,6 +77,8 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
             app = tasks::ended(&mut started), if server.is_loading() => match app.flatten() {
                 Ok((app, learn)) => {
                     drop(loading_note.take());
+                    let following = http::follow(Arc::downgrade(&app), server.http.clone());
+                    app.services.parts.spawn(Part::Http, following);
                     let name = &app.services.adapters.model().name;
                     tracing::info!("serving {name} on {}", socket.display());
                     loading.send_replace(Loading::Done(app, learn));
@@ -183,6 +187,8 @@ struct Server {
     end: Arc<End>,
     /// One permit for each connection.
     connections: Arc<Semaphore>,
+    /// What the HTTP API does.
+    http: watch::Sender<HttpState>,
 }
 
 impl Server {
@@ -209,8 +215,9 @@ impl Server {
             return;
         };
         let (progress, end) = (self.progress.clone(), self.end.clone());
+        let http = self.http.subscribe();
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, progress, &end).await {
+            if let Err(error) = connection(stream, progress, &end, http).await {
                 tracing::debug!("connection ended: {error:#}");
             }
             drop(permit);
@@ -258,7 +265,8 @@ async fn idle(app: &App) -> u64 {
     let mut since = Instant::now();
     while since.elapsed() < limit() {
         tokio::time::sleep(IDLE_CHECK.min(limit())).await;
-        if app.open_sessions() > 0 || app.is_training() {
+        let is_api_on = app.services.settings.current().api.enabled;
+        if app.open_sessions() > 0 || app.is_training() || is_api_on {
             since = Instant::now();
         }
     }
@@ -269,6 +277,7 @@ async fn connection(
     stream: Stream,
     mut progress: watch::Receiver<Loading>,
     end: &End,
+    mut http: watch::Receiver<HttpState>,
 ) -> Result<()> {
     let (read, mut write) = connection::split(stream);
     let mut read = BufReader::new(read);
@@ -317,6 +326,13 @@ async fn connection(
         Command::Configure => {
             let read = app.services.settings.reload(&app.paths.config_file());
             write_line(&mut write, &Reply::from(read)).await?;
+        }
+        Command::Http => {
+            let current = app.services.settings.current();
+            // It follows the settings a moment later.
+            let is_current = |state: &HttpState| state.settings.as_ref() == Some(&current.api);
+            let state = http.wait_for(is_current).await?.clone();
+            write_line(&mut write, &state).await?;
         }
         Command::Forget { scope, plan: true } => {
             write_line(&mut write, &sendable(app.plan_to_forget(scope).await)).await?;

@@ -1,4 +1,4 @@
-//! LSP and JSON-RPC. No folder below this one knows either of them.
+//! LSP and JSON-RPC, and the clients of the HTTP API. No folder below this one knows any of them.
 
 // The disk is asked by the crate `files` alone, and no task is without an owner: clippy.toml.
 #![warn(clippy::disallowed_methods)]
@@ -7,6 +7,7 @@ mod copilot;
 pub mod framing;
 pub mod guard;
 pub mod handlers;
+pub mod http;
 pub mod initialize;
 pub mod leave;
 pub mod lenient;

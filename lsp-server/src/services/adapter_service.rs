@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use engine::worker::EngineHandle;
 use feedback::event::{AdapterVersion, ArmRecord};
+use models::fim::FimTemplate;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,9 @@ pub struct ServedModel {
     pub architecture: String,
     pub path: PathBuf,
     pub sha256: String,
+    /// The size of its file.
+    pub bytes: u64,
+    pub template: &'static FimTemplate,
 }
 
 pub struct AdapterService {

@@ -12,6 +12,8 @@ pub enum Source {
     /// An adapter that serves or is on trial, and cannot answer.
     Answers,
     EventLog,
+    /// The HTTP API, which does not listen.
+    Http,
     Learner,
     /// A part of the process that has died.
     Part(Part),

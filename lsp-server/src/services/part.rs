@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Engine,
+    Http,
     Learning,
     Settings,
     StatusLine,
@@ -18,7 +19,7 @@ impl Part {
     pub fn is_vital(self) -> bool {
         match self {
             Part::Engine | Part::Settings | Part::Upkeep => true,
-            Part::Learning | Part::StatusLine | Part::Trials => false,
+            Part::Http | Part::Learning | Part::StatusLine | Part::Trials => false,
         }
     }
 }
@@ -27,6 +28,7 @@ impl Display for Part {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Part::Engine => "the engine",
+            Part::Http => "the HTTP API",
             Part::Learning => "learning",
             Part::Settings => "the part that follows the settings",
             Part::StatusLine => "the status line",

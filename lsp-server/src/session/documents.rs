@@ -60,6 +60,12 @@ impl Session {
         self.turn(|state, turn| state.change(turn, uri, version, changes))
     }
 
+    /// Adds text above and below a document of which the client has shown only a part so far. This
+    /// is no edit of the user's.
+    pub fn reveal(&self, uri: &str, above: &str, below: &str) {
+        self.turn(|state, turn| state.reveal(turn, uri, above, below));
+    }
+
     /// Notes a folder that the editor has opened. Files of it may be looked through for the next
     /// edit.
     pub fn open_folder(&self, path: &Path) {
@@ -226,6 +232,20 @@ impl State {
         let entries = self.offers.changed(uri, &edits, &self.documents, now_ms);
         turn.log(entries);
         Ok(())
+    }
+
+    fn reveal(&mut self, turn: &mut Turn, uri: &str, above: &str, below: &str) {
+        let State { documents, offers, .. } = self;
+        for (is_above, inserted) in [(true, above), (false, below)] {
+            let Some(document) = documents.get_mut(uri) else { return };
+            let was = document.text.clone();
+            let start = if is_above { 0 } else { was.len_chars() };
+            document.text.insert(start, inserted);
+            let edit = Edit { start, removed: 0, inserted: inserted.to_owned() };
+            if !inserted.is_empty() {
+                turn.log(offers.edited(uri, &was, edit, documents, turn.now_ms));
+            }
+        }
     }
 
     /// Applies a change, and returns what it did, if it can be one of this document.

@@ -13,6 +13,7 @@
 #![warn(clippy::disallowed_methods)]
 
 mod ahead;
+mod as_if;
 mod asking;
 mod completed;
 mod documents;
@@ -28,6 +29,7 @@ mod response;
 mod selected;
 mod unserved;
 
+pub use as_if::AheadAnswer;
 pub use completed::Completed;
 pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};

@@ -4,6 +4,7 @@
 use super::{Completed, Computing, Entry, Selected, SessionError, State, Suggestion, Turn};
 use crate::config::{CompletionConfig, Config};
 use crate::privacy::QuotableFiles;
+use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
@@ -106,18 +107,25 @@ impl CursorContext {
         })
     }
 
-    /// The same place as if the chosen entry stood there already.
-    fn behind(mut self, entry: Entry) -> CursorContext {
-        let length = entry.rest.chars().count();
+    /// The place behind a text, as if that stood at the cursor already.
+    fn with(mut self, inserted: &str) -> CursorContext {
+        let length = inserted.chars().count();
         let (read, read_cursor) = &mut self.read;
         for (text, cursor) in [(read, read_cursor), (&mut self.text, &mut self.cursor)] {
-            text.insert(*cursor, &entry.rest);
+            text.insert(*cursor, inserted);
             *cursor += length;
         }
-        // The editor shows only offers for exactly the range of its entry.
-        self.around = NearbyText { keeps_marks: true, ..NearbyText::of(&self.text, self.cursor) };
-        self.entry = Some(entry);
+        self.around = NearbyText::of(&self.text, self.cursor);
         self
+    }
+
+    /// The same place as if the chosen entry stood there already.
+    fn behind(self, entry: Entry) -> CursorContext {
+        let mut behind = self.with(&entry.rest);
+        // The editor shows only offers for exactly the range of its entry.
+        behind.around.keeps_marks = true;
+        behind.entry = Some(entry);
+        behind
     }
 
     /// Where an offer's text goes into the document, in characters.
@@ -324,9 +332,7 @@ impl State {
             Ok(context) => context,
             Err(reason) => return Ok(Arrived::Answered(Completed::nothing(reason))),
         };
-        let snoozed = services.snoozes.until(&context.path);
-        let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
-        let silence = snoozed.or_else(|| settings.silence(&context.path, &context.language));
+        let silence = silence(services, &settings, &context);
         let silence = silence.filter(|_| trigger == Trigger::Automatic);
         // What the user asked for by a key stays while it is typed along with.
         if silence.is_some() && !self.offers.is_asked_for() {
@@ -341,21 +347,7 @@ impl State {
             self.supersede(turn);
             return Ok(Arrived::Answered(Completed::nothing(reason)));
         }
-        let mut draws = context.draws(self.asked);
-        let (adapter, arm) = services.adapters.draw_arm(draws.random(), settings.lab.trial);
-        let forgets = self.forgets;
-        let draw = draws.random();
-        let mut place = ArrivedRequest {
-            context,
-            trigger,
-            settings,
-            live,
-            adapter,
-            arm,
-            draw,
-            forgets,
-            sources: HashSet::new(),
-        };
+        let mut place = self.drawn(services, context, trigger, settings, live);
         if trigger == Trigger::Automatic
             && let Some(reason) = self.still_suppressed(turn, &place)
         {
@@ -364,6 +356,51 @@ impl State {
         }
         place.sources = self.sources(services, uri, &place.settings);
         Ok(Arrived::Here(Box::new(place)))
+    }
+
+    /// Finds where an automatic request is whose client asks as if a text was taken at the cursor
+    /// that is not. What is on screen stays. Returns `None` if nothing is wanted there.
+    pub(super) fn arrive_as_if(
+        &mut self,
+        turn: &mut Turn,
+        (uri, position): (&str, Position),
+        taken: &str,
+        settings: Arc<Current>,
+    ) -> Result<Option<ArrivedRequest>, SessionError> {
+        let services = turn.services;
+        self.abort_current();
+        let context = CursorContext::of(self, uri, position, turn.now_ms)?.with(taken);
+        if silence(services, &settings, &context).is_some() {
+            return Ok(None);
+        }
+        let live = LiveOffer { goes_on: true, is_line: false };
+        let mut place = self.drawn(services, context, Trigger::Automatic, settings, live);
+        place.sources = self.sources(services, uri, &place.settings);
+        Ok(Some(place))
+    }
+
+    /// A request with what it is decided by, which is drawn here.
+    fn drawn(
+        &self,
+        services: &Services,
+        context: CursorContext,
+        trigger: Trigger,
+        settings: Arc<Current>,
+        live: LiveOffer,
+    ) -> ArrivedRequest {
+        let mut draws = context.draws(self.asked);
+        let (adapter, arm) = services.adapters.draw_arm(draws.random(), settings.lab.trial);
+        ArrivedRequest {
+            context,
+            trigger,
+            settings,
+            live,
+            adapter,
+            arm,
+            draw: draws.random(),
+            forgets: self.forgets,
+            sources: HashSet::new(),
+        }
     }
 
     /// Returns why an answer was suppressed whose rest is known here and is not worth showing
@@ -458,6 +495,13 @@ impl State {
         let is_begun = line_before.trim().is_empty() && rest_of_line.trim().is_empty();
         is_accepted || (is_begun && context.rejects_here == 0)
     }
+}
+
+/// Returns why nothing is completed here as the user types, if that is so.
+fn silence(services: &Services, settings: &Current, context: &CursorContext) -> Option<Reason> {
+    let snoozed = services.snoozes.until(&context.path);
+    let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
+    snoozed.or_else(|| settings.silence(&context.path, &context.language))
 }
 
 /// The place of a request behind the chosen entry of the suggestion list, if the list is open. The

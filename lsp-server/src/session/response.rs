@@ -44,6 +44,11 @@ impl<'a> ResponseBuilder<'a> {
         ResponseBuilder { services, asked, generated, may_store, hands_over }
     }
 
+    /// The request, and what the engine made of it.
+    pub fn asked(&self) -> (&'a PendingRequest, &'a Generated) {
+        (self.asked, self.generated)
+    }
+
     /// The record of one answer with the part of it that is shown, and why it is shown or not. A
     /// text that was rejected here is not shown as the user types.
     pub fn completion(

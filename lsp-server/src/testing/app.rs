@@ -26,6 +26,8 @@ pub fn scripted_model() -> ServedModel {
         architecture: "llama".into(),
         path: "none.gguf".into(),
         sha256: "base".into(),
+        bytes: 0,
+        template: &models::fim::templates()[0],
     }
 }
 

@@ -111,6 +111,40 @@ pub fn lower_thread_priority() {
     let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
+/// Returns the name and the number of the program that listens on a TCP port of this machine, if
+/// the system tells.
+#[cfg(target_os = "linux")]
+pub fn listener_on(port: u16) -> Option<String> {
+    /// The state of a socket that listens, as the kernel writes it.
+    const LISTENS: &str = "0A";
+    let ours = format!(":{port:04X}");
+    let sockets = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+    let links: Vec<String> = sockets
+        .iter()
+        .flatten()
+        .flat_map(|table| table.lines())
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| fields.len() > 9 && fields[1].ends_with(&ours) && fields[3] == LISTENS)
+        .map(|fields| format!("socket:[{}]", fields[9]))
+        .collect();
+    let holds = |files: std::fs::ReadDir| {
+        let mut links_of = files.flatten().filter_map(|file| file.path().read_link().ok());
+        links_of.any(|link| links.iter().any(|of| link.as_os_str() == of.as_str()))
+    };
+    std::fs::read_dir("/proc").ok()?.flatten().find_map(|process| {
+        let id: u32 = process.file_name().to_str()?.parse().ok()?;
+        holds(std::fs::read_dir(process.path().join("fd")).ok()?).then_some(())?;
+        let name = std::fs::read_to_string(process.path().join("comm")).ok()?;
+        Some(format!("`{}` (process {id})", name.trim_end()))
+    })
+}
+
+/// This system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub fn listener_on(_port: u16) -> Option<String> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,99 @@
+//! `hone api`: the HTTP API for editors' plugins that were written for other servers.
+
+use crate::app::startup::ServeOptions;
+use crate::cli::config;
+use crate::cli::settings::Configured;
+use crate::config::ApiConfig;
+use crate::daemon::client;
+use crate::daemon::ends::Ends;
+use crate::daemon::handshake::Command;
+use crate::daemon::http::HttpState;
+use crate::daemon::http_token;
+use crate::paths::Paths;
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use serde_json::json;
+
+#[derive(Subcommand)]
+pub enum ApiCommand {
+    /// Answer plugins on this machine that have the token, and start the daemon
+    On {
+        /// The port, from 1024 on; the one of the settings if left out
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1024..))]
+        port: Option<u16>,
+    },
+    /// Answer nobody any more
+    Off,
+    /// Show the address and the token that a plugin needs
+    Status {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub async fn run(home: &Paths, command: ApiCommand) -> Result<()> {
+    match command {
+        ApiCommand::On { port } => on(home, port).await,
+        ApiCommand::Off => {
+            config::change(home, "api.enabled", Some(&false.into())).await?;
+            say!("the HTTP API is off")
+        }
+        ApiCommand::Status { json } => status(home, json).await,
+    }
+}
+
+async fn on(home: &Paths, port: Option<u16>) -> Result<()> {
+    home.create()?;
+    http_token::read_or_make(&home.api_token())?;
+    if let Some(port) = port {
+        config::change(home, "api.port", Some(&port.into())).await?;
+    }
+    config::change(home, "api.enabled", Some(&true.into())).await?;
+    let mut ends = Ends::default();
+    let mut daemon = client::connect_or_start(home, &ServeOptions::default(), &mut ends).await?;
+    daemon.loaded(home).await?;
+    let state = client::question::<HttpState>(home, Command::Http).await?;
+    drop(daemon);
+    if let Some(trouble) = state.and_then(|state| state.trouble) {
+        bail!("{trouble}");
+    }
+    status(home, false).await?;
+    say!(
+        "These clients do not say which file they ask about, so ignore files do not hold for them; \
+         secrets are found in the text."
+    )
+}
+
+async fn status(home: &Paths, json: bool) -> Result<()> {
+    let ApiConfig { enabled, port } = Configured::noted(home).config.api;
+    let token = http_token::read(&home.api_token())?;
+    let url = format!("http://127.0.0.1:{port}");
+    let state = client::question::<HttpState>(home, Command::Http).await?.unwrap_or_default();
+    let listening = !state.addresses.is_empty();
+    if json {
+        let token = token.as_ref().map(api::Token::as_str);
+        let trouble = state.trouble;
+        let status = json!({
+            "enabled": enabled,
+            "listening": listening,
+            "url": url,
+            "token": token,
+            "trouble": trouble,
+        });
+        return say!("{status}");
+    }
+    match (enabled, listening, state.trouble) {
+        (false, _, _) => say!("the HTTP API is off; `hone api on` switches it on")?,
+        (true, true, _) => say!("the HTTP API listens on {url}")?,
+        (true, false, Some(trouble)) => say!("the HTTP API does not listen: {trouble}")?,
+        (true, false, None) => {
+            say!("the HTTP API is on, and no daemon runs; `hone api on` starts it")?;
+        }
+    }
+    if let Some(token) = token.filter(|_| enabled) {
+        say!("token: {}", token.as_str())?;
+        say!("for clients that can send no token: {url}/t/{}", token.as_str())?;
+    }
+    Ok(())
+}

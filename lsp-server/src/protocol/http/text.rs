@@ -1,0 +1,366 @@
+//! One text that a client works in: its document in a session, which each request brings up to
+//! date, and the offer that was made last.
+
+use super::language;
+use crate::addresses;
+use crate::session::{AheadAnswer, Session};
+use api::{Answer, Around, Change, Ended, File, Known, Offered, Reading, Request, UNREAD_MS, read};
+use completion::document::{Document, Encoding, Position};
+use feedback::event::OfferId;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The files that are remembered, so that they are not read again.
+const FILES_MAX: usize = 64;
+
+pub struct Text {
+    pub client: String,
+    /// When it was used last, in milliseconds of the session's clock.
+    pub used_ms: u64,
+    session: Arc<Session>,
+    uri: String,
+    document: Document,
+    known: Known,
+    /// The offer that the client shows, as far as is known.
+    given: Option<Given>,
+    /// The answer to the request as if that was accepted.
+    ahead: Option<Ahead>,
+    /// The number of the newest request.
+    asked: u64,
+    /// The files that the client has sent along, by name.
+    files: HashMap<String, String>,
+}
+
+/// An offer as the client got it.
+pub struct Given {
+    id: OfferId,
+    offered: Offered,
+    /// It is all of the session's offer.
+    is_whole: bool,
+}
+
+struct Ahead {
+    given: Given,
+    answer: AheadAnswer,
+}
+
+/// The part of an offer that a client can put in, which knows no range.
+pub struct Insertable<'t> {
+    pub text: &'t str,
+    /// With what stands behind the cursor, it is all of the offer.
+    pub is_whole: bool,
+}
+
+/// Where a request is to be completed.
+pub struct Place {
+    pub session: Arc<Session>,
+    pub uri: String,
+    pub position: Position,
+    /// The answer, if it is known.
+    pub known: Option<String>,
+    /// The text that the client asks as if it stood at the position.
+    pub taken: Option<String>,
+    /// The line behind the cursor.
+    rest_of_line: String,
+    asked: u64,
+}
+
+impl Place {
+    /// Returns the first characters behind the cursor, as many as an offer replaces.
+    pub fn behind(&self, columns: usize) -> String {
+        self.rest_of_line.chars().take(columns).collect()
+    }
+}
+
+impl Given {
+    /// `None` if nothing is left to show. `is_whole` if the answer was made of all of the offer.
+    pub fn of(
+        around: &Around,
+        answer: &Answer,
+        is_whole: bool,
+        id: &OfferId,
+        at_ms: u64,
+    ) -> Option<Given> {
+        let (around, text) = (around.clone(), answer.text.clone());
+        (!text.is_empty()).then(|| Given {
+            id: id.clone(),
+            offered: Offered { around, text, at_ms },
+            is_whole: is_whole && answer.ended == Ended::ByItself,
+        })
+    }
+}
+
+impl<'t> Insertable<'t> {
+    /// `marks` are those behind the cursor that the offer brings again.
+    pub fn of(text: &'t str, marks: &str) -> Insertable<'t> {
+        let end = marks.chars().rev().try_fold(text.len(), |end, mark| text[..end].rfind(mark));
+        let end = end.unwrap_or(text.len());
+        Insertable { text: &text[..end], is_whole: text[end..] == *marks }
+    }
+}
+
+impl Text {
+    pub fn new(session: Arc<Session>, request: &Request, number: u64) -> Text {
+        session.use_encoding(Encoding::Utf8);
+        // An offer that waits is no verdict, because nobody tells whether it is on screen.
+        session.client_reports();
+        let Request { client, around, name, .. } = request;
+        let known = Known::new(around);
+        let language = language::of(name.as_deref(), known.text());
+        let (uri, path) = address(&client.name, name.as_deref(), number, language);
+        let document =
+            Document { path, language: language.to_owned(), version: 1, text: known.text().into() };
+        session.open(uri.clone(), document.clone());
+        Text {
+            client: client.name.clone(),
+            used_ms: 0,
+            session,
+            uri,
+            document,
+            known,
+            given: None,
+            ahead: None,
+            asked: 0,
+            files: HashMap::new(),
+        }
+    }
+
+    /// Returns true if a request is about this text.
+    pub fn continues(&self, request: &Request, now_ms: u64) -> bool {
+        let Request { client, around, .. } = request;
+        let ahead = self.ahead.as_ref().map(|ahead| &ahead.given);
+        let mut offers = self.given.iter().chain(ahead);
+        let is_read = |given: &Given| {
+            read(&given.offered, around, now_ms, client.asks_ahead) != Reading::Unknown
+        };
+        self.known.change(around).is_some() || offers.any(is_read)
+    }
+
+    /// Brings the document up to date, and notes what became of the offers.
+    pub fn arrive(&mut self, request: &Request, now_ms: u64) -> Place {
+        let (next, asks_ahead) = (&request.around, request.client.asks_ahead);
+        (self.used_ms, self.asked) = (now_ms, self.asked + 1);
+        if let Some(ahead) = &self.ahead {
+            match read(&ahead.given.offered, next, now_ms, asks_ahead) {
+                Reading::Unknown => {}
+                // It asks again, and need not have shown the answer.
+                Reading::Same if asks_ahead => {
+                    let known = ahead.given.offered.text.clone();
+                    return Place { known: Some(known), ..self.place() };
+                }
+                _ => self.reach_ahead(),
+            }
+        }
+        if let Some(given) = &self.given {
+            let text = &given.offered.text;
+            match read(&given.offered, next, now_ms, asks_ahead) {
+                Reading::AsIf { taken } if taken < text.len() => {
+                    let rest = text[taken..].to_owned();
+                    return Place { known: Some(rest), ..self.place() };
+                }
+                Reading::AsIf { .. } => {
+                    let taken = Some(text.clone());
+                    return Place { taken, ..self.place() };
+                }
+                reading => self.judge(reading, now_ms),
+            }
+        }
+        self.move_to(next);
+        self.place()
+    }
+
+    /// The client has come to the place that was asked about ahead, so the offer before it was
+    /// taken.
+    fn reach_ahead(&mut self) {
+        let Some(Ahead { given, answer }) = self.ahead.take() else { return };
+        if let Some(before) = self.given.take() {
+            self.session.shown(&before.id);
+            self.move_to(&given.offered.around);
+            self.accepted(&before);
+        }
+        self.session.adopt(answer);
+        self.given = Some(given);
+    }
+
+    /// Follows what became of the offer that the client shows. The document tells the session what
+    /// was taken of it.
+    fn judge(&mut self, reading: Reading, now_ms: u64) {
+        let Some(given) = self.given.take() else { return };
+        let offered = &given.offered;
+        let is_read = now_ms.saturating_sub(offered.at_ms) >= UNREAD_MS;
+        match reading {
+            Reading::Accepted => {
+                self.session.shown(&given.id);
+                self.move_to(&behind(offered, offered.text.len()));
+                self.accepted(&given);
+            }
+            Reading::Along { .. } => self.session.shown(&given.id),
+            Reading::Left { after } => {
+                if is_read {
+                    self.session.shown(&given.id);
+                }
+                if after > 0 {
+                    self.move_to(&behind(offered, after));
+                }
+            }
+            Reading::Same | Reading::Unknown | Reading::AsIf { .. } => {}
+        }
+    }
+
+    /// The session may have ended the offer before, as one that nobody has seen.
+    fn accepted(&self, given: &Given) {
+        if given.is_whole {
+            // What was forgotten meanwhile is not recorded.
+            let _ = self.session.accepted(&given.id);
+        } else {
+            let utf16 = given.offered.text.encode_utf16().count();
+            self.session.partly_accepted(&given.id, u32::try_from(utf16).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Brings the document to the text that a request shows.
+    fn move_to(&mut self, next: &Around) {
+        let Some(change) = self.known.change(next) else {
+            // It is another text under the same name, as after an undo of much.
+            self.known = Known::new(next);
+            self.document.text = self.known.text().into();
+            self.session.open(self.uri.clone(), self.document.clone());
+            return;
+        };
+        let Change { above, below, .. } = &change;
+        if !above.is_empty() || !below.is_empty() {
+            self.document.text.insert(0, above);
+            self.document.text.append(below.as_str().into());
+            self.session.reveal(&self.uri, above, below);
+        }
+        if !change.is_move() {
+            self.edit(&change);
+        }
+        self.known.apply(&change);
+    }
+
+    fn edit(&mut self, change: &Change) {
+        let range = (self.at(change.replaced.start), self.at(change.replaced.end));
+        let changes = vec![(Some(range), change.by.clone())];
+        self.document.version = self.document.version.wrapping_add(1);
+        // Both documents are changed alike, so neither is out of step.
+        let _ = self.document.apply(Some(range), change.by.clone(), Encoding::Utf8);
+        let _ = self.session.change(&self.uri, self.document.version, changes);
+    }
+
+    /// The position of a byte of the document.
+    fn at(&self, byte: usize) -> Position {
+        let text = &self.document.text;
+        self.document.position(text.byte_to_char(byte.min(text.len_bytes())), Encoding::Utf8)
+    }
+
+    fn place(&self) -> Place {
+        let cursor = self.known.cursor();
+        let rest = self.known.text()[cursor..].lines().next().unwrap_or_default();
+        Place {
+            session: self.session.clone(),
+            uri: self.uri.clone(),
+            position: self.at(cursor),
+            known: None,
+            taken: None,
+            rest_of_line: rest.to_owned(),
+            asked: self.asked,
+        }
+    }
+
+    /// Returns true if no newer request has come since the one at this place.
+    pub fn is_current(&self, place: &Place) -> bool {
+        Arc::ptr_eq(&self.session, &place.session) && self.asked == place.asked
+    }
+
+    /// Notes what the client was given.
+    pub fn answered(&mut self, given: Option<Given>) {
+        (self.given, self.ahead) = (given, None);
+    }
+
+    /// Notes what the client was given for a request as if an offer was taken.
+    pub fn answered_ahead(&mut self, given: Option<Given>, answer: AheadAnswer) {
+        self.ahead = given.map(|given| Ahead { given, answer });
+    }
+
+    /// Lets prompts quote the files that a client sends along. Parts of one file go together.
+    pub fn note_files(&mut self, files: &[File]) {
+        let mut texts: HashMap<&str, String> = HashMap::new();
+        for File { name, text } in files {
+            let whole = texts.entry(name).or_default();
+            if !whole.is_empty() && !whole.ends_with('\n') {
+                whole.push('\n');
+            }
+            whole.push_str(text);
+        }
+        for (name, text) in texts {
+            if self.files.get(name) == Some(&text) {
+                continue;
+            }
+            let language = language::of(Some(name), &text);
+            let (uri, path) = file_address(name);
+            let (language, rope) = (language.to_owned(), text.as_str().into());
+            // One that is closed is quoted as one that the user was in.
+            self.session.open(uri.clone(), Document { path, language, version: 1, text: rope });
+            self.session.close(&uri);
+            if self.files.len() >= FILES_MAX {
+                self.files.clear();
+            }
+            self.files.insert(name.to_owned(), text);
+        }
+    }
+}
+
+impl Drop for Text {
+    fn drop(&mut self) {
+        self.session.end();
+    }
+}
+
+/// The text in which so many bytes of an offer were taken.
+fn behind(offered: &Offered, bytes: usize) -> Around {
+    let Around { before, after } = &offered.around;
+    Around { before: [before, &offered.text[..bytes]].concat(), after: after.clone() }
+}
+
+/// The address of a text, and the name under which it is recorded. Most clients do not tell the
+/// file, so the name tells the client.
+fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (String, String) {
+    if let Some(file) = file.filter(|file| Path::new(file).is_absolute()) {
+        return file_address(file);
+    }
+    let ending = language::ending(language).unwrap_or("code");
+    let base = file.and_then(|file| Path::new(file).file_name()?.to_str());
+    let base = base.map_or_else(|| format!("text.{ending}"), str::to_owned);
+    let uri = addresses::normal(&format!("untitled:{client}/{number}/{base}"));
+    let path = addresses::name(&uri);
+    (uri, path)
+}
+
+fn file_address(name: &str) -> (String, String) {
+    let uri = match Path::new(name).is_absolute() {
+        true => addresses::normal(name),
+        false => addresses::normal(&format!("untitled:{name}")),
+    };
+    let path = addresses::name(&uri);
+    (uri, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_knows_no_range_gets_what_it_can_put_in() {
+        let of = |text: &'static str, marks: &str| {
+            let Insertable { text, is_whole } = Insertable::of(text, marks);
+            (text, is_whole)
+        };
+        assert_eq!(of("a, b", ""), ("a, b", true));
+        assert_eq!(of("a, b)", ")"), ("a, b", true));
+        assert_eq!(of("f(a));", ");"), ("f(a)", true));
+        assert_eq!(of("x > 0) {", ")"), ("x > 0", false));
+        assert_eq!(of("a", ")"), ("a", false));
+    }
+}
