@@ -6,6 +6,7 @@ pub mod adapters;
 pub mod buffer;
 pub mod disk;
 pub mod git;
+pub mod http;
 pub mod processes;
 pub mod scripts;
 pub mod skip;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | the whole offer, or the offer and more | accepted |
 //! | a beginning of the offer, with the cursor behind it | typed along |
-//! | something else | left, after the part that agrees |
+//! | something else | left; most of it may have been typed before |
 //! | nothing new | the same place, or another one: unknown |
 //!
 //! Some clients ask, as soon as they show an offer, what would follow if it was accepted. Such a
@@ -41,7 +41,7 @@ pub enum Reading {
     Accepted,
     /// So much of it is in the text, with the cursor behind it.
     Along { typed: usize },
-    /// Something else stands in its place behind so much of it.
+    /// Something else stands in its place, behind so much of it if that is most of it.
     Left { after: usize },
     /// The text is the same, and so is the cursor.
     Same,
@@ -73,7 +73,10 @@ pub fn read(offered: &Offered, next: &Around, now_ms: u64, asks_ahead: bool) -> 
         return Reading::Accepted;
     }
     if shared < written.len() {
-        return Reading::Left { after: shared };
+        // An indentation that agrees says nothing.
+        let indentation = text.len() - text.trim_start().len();
+        let is_most = 2 * shared.saturating_sub(indentation) >= text.len() - indentation;
+        return Reading::Left { after: if is_most { shared } else { 0 } };
     }
     let is_whole = shared == text.len();
     let is_more_than_a_key = written.chars().count() > KEY_CHARS;
@@ -157,7 +160,7 @@ mod tests {
             ("f(x) |\nend", Along { typed: 1 }),
             ("f(x) + |\nend", Along { typed: 3 }),
             ("f(x);|\nend", Left { after: 0 }),
-            ("f(x) - |\nend", Left { after: 1 }),
+            ("f(x) - |\nend", Left { after: 0 }),
             ("f(x) + z|\nend", Left { after: 3 }),
             ("f(x)\n|\nend", Left { after: 0 }),
             ("f(x|\nend", Left { after: 0 }),

@@ -5,6 +5,7 @@
 mod adapters;
 mod addresses;
 mod alternatives;
+mod api;
 mod bad_input;
 mod brackets;
 mod clients;

@@ -137,3 +137,6 @@ impl Backend for HttpClients {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

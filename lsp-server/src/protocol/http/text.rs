@@ -284,6 +284,12 @@ impl Text {
         self.ahead = given.map(|given| Ahead { given, answer });
     }
 
+    /// The text as the session has it, and as it was followed here.
+    #[cfg(test)]
+    pub fn held(&self) -> (String, String) {
+        (self.session.held()[&self.uri].2.clone(), self.known.text().to_owned())
+    }
+
     /// Lets prompts quote the files that a client sends along. Parts of one file go together.
     pub fn note_files(&mut self, files: &[File]) {
         let mut texts: HashMap<&str, String> = HashMap::new();
