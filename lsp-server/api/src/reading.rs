@@ -68,6 +68,9 @@ pub fn read(offered: &Offered, next: &Around, now_ms: u64, asks_ahead: bool) -> 
     if moved_over(&was.after, written, &next.after) {
         return Reading::Unknown;
     }
+    if asks_ahead && asks_with_rest_of_line(was, text, written) {
+        return Reading::AsIf { taken: text.len() };
+    }
     let shared = shared_bytes(text, written);
     if shared == text.len() && written.len() > shared {
         return Reading::Accepted;
@@ -84,6 +87,13 @@ pub fn read(offered: &Offered, next: &Around, now_ms: u64, asks_ahead: bool) -> 
         return Reading::AsIf { taken: shared };
     }
     if is_whole { Reading::Accepted } else { Reading::Along { typed: shared } }
+}
+
+/// Within a line, llama.vim asks with the rest of the line before and behind the offer.
+fn asks_with_rest_of_line(was: &Around, text: &str, written: &str) -> bool {
+    let rest = was.after.split('\n').next().unwrap_or_default();
+    let between = written.strip_prefix(rest).and_then(|written| written.strip_prefix(text));
+    !rest.is_empty() && between == Some(rest)
 }
 
 /// Reads a text whose cursor is not behind the offer's place.
@@ -188,6 +198,7 @@ mod tests {
         assert_eq!(ask("abcde|\n", 20, true), AsIf { taken: 4 }, "its first line, for instance");
         assert_eq!(ask("ab|\n", 20, true), Along { typed: 1 }, "a key");
         assert_eq!(ask("abcde|\n", SLOW, true), Along { typed: 4 });
+        assert_eq!(reading("f(|)\n", "x", "f()x)|\n", 20, true), AsIf { taken: 1 });
     }
 
     #[test]

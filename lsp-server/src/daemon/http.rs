@@ -29,8 +29,20 @@ pub struct HttpState {
     pub settings: Option<ApiConfig>,
 }
 
-/// Follows the settings until the app is dropped.
-pub async fn follow(app: Weak<App>, state: watch::Sender<HttpState>) {
+/// Follows the settings until the app is dropped or the daemon ends.
+pub async fn follow(
+    app: Weak<App>,
+    state: watch::Sender<HttpState>,
+    daemon_ends: impl Future<Output = ()>,
+) {
+    tokio::select! {
+        () = follow_settings(app, state) => {}
+        // The offers of the clients end while the log can still take that.
+        () = daemon_ends => {}
+    }
+}
+
+async fn follow_settings(app: Weak<App>, state: watch::Sender<HttpState>) {
     let Some(mut changes) = app.upgrade().map(|app| app.services.settings.changes()) else {
         return;
     };

@@ -77,7 +77,10 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
             app = tasks::ended(&mut started), if server.is_loading() => match app.flatten() {
                 Ok((app, learn)) => {
                     drop(loading_note.take());
-                    let following = http::follow(Arc::downgrade(&app), server.http.clone());
+                    let mut progress = server.progress.clone();
+                    let ends = async move { while progress.changed().await.is_ok() {} };
+                    let state = server.http.clone();
+                    let following = http::follow(Arc::downgrade(&app), state, ends);
                     app.services.parts.spawn(Part::Http, following);
                     let name = &app.services.adapters.model().name;
                     tracing::info!("serving {name} on {}", socket.display());
@@ -328,9 +331,10 @@ async fn connection(
             write_line(&mut write, &Reply::from(read)).await?;
         }
         Command::Http => {
-            let current = app.services.settings.current();
+            let settings = &app.services.settings;
             // It follows the settings a moment later.
-            let is_current = |state: &HttpState| state.settings.as_ref() == Some(&current.api);
+            let is_current =
+                |state: &HttpState| state.settings.as_ref() == Some(&settings.current().api);
             let state = http.wait_for(is_current).await?.clone();
             write_line(&mut write, &state).await?;
         }

@@ -260,7 +260,7 @@ async fn what_a_client_asks_is_listed_with_why() {
     let api = api().await;
     api.ask("zed", START).await;
     let latest = api.clients.app.services.requests.latest();
-    assert_eq!((latest[0].path.as_str(), latest[0].line), ("untitled:zed/1/text.rs", 2));
+    assert_eq!((latest[0].path.as_str(), latest[0].line), ("untitled:zed/1/zed-1.rs", 2));
 }
 
 #[tokio::test]

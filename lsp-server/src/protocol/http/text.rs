@@ -174,10 +174,13 @@ impl Text {
     /// taken.
     fn reach_ahead(&mut self) {
         let Some(Ahead { given, answer }) = self.ahead.take() else { return };
-        if let Some(before) = self.given.take() {
+        let before = self.given.take();
+        if let Some(before) = &before {
             self.session.shown(&before.id);
-            self.move_to(&given.offered.around);
-            self.accepted(&before);
+        }
+        self.move_to(&given.offered.around);
+        if let Some(before) = &before {
+            self.accepted(before);
         }
         self.session.adopt(answer);
         self.given = Some(given);
@@ -187,6 +190,9 @@ impl Text {
     /// was taken of it.
     fn judge(&mut self, reading: Reading, now_ms: u64) {
         let Some(given) = self.given.take() else { return };
+        if !matches!(reading, Reading::Same | Reading::Along { .. }) {
+            self.ahead = None;
+        }
         let offered = &given.offered;
         let is_read = now_ms.saturating_sub(offered.at_ms) >= UNREAD_MS;
         match reading {
@@ -204,7 +210,8 @@ impl Text {
                     self.move_to(&behind(offered, after));
                 }
             }
-            Reading::Same | Reading::Unknown | Reading::AsIf { .. } => {}
+            Reading::Same => self.given = Some(given),
+            Reading::Unknown | Reading::AsIf { .. } => {}
         }
     }
 
@@ -223,6 +230,7 @@ impl Text {
     fn move_to(&mut self, next: &Around) {
         let Some(change) = self.known.change(next) else {
             // It is another text under the same name, as after an undo of much.
+            (self.given, self.ahead) = (None, None);
             self.known = Known::new(next);
             self.document.text = self.known.text().into();
             self.session.open(self.uri.clone(), self.document.clone());
@@ -338,7 +346,8 @@ fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (St
     }
     let ending = language::ending(language).unwrap_or("code");
     let base = file.and_then(|file| Path::new(file).file_name()?.to_str());
-    let base = base.map_or_else(|| format!("text.{ending}"), str::to_owned);
+    let program = client.rsplit('/').next().unwrap_or_default();
+    let base = base.map_or_else(|| format!("{program}-{number}.{ending}"), str::to_owned);
     let uri = addresses::normal(&format!("untitled:{client}/{number}/{base}"));
     let path = addresses::name(&uri);
     (uri, path)
