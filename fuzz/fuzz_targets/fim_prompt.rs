@@ -13,8 +13,8 @@ fuzz_target!(|texts: (&str, &str)| {
             continue;
         };
         let marks = [Some(*prefix), Some(*suffix), *middle];
-        let has_mark = |text: &str| marks.iter().flatten().any(|mark| text.contains(mark));
-        if has_mark(&format!("{before}{after}")) || before.starts_with(' ') || after.starts_with(' ') {
+        // A blank at the beginning may be the template's.
+        if [before, after].iter().any(|text| text.starts_with(' ')) {
             continue;
         }
         let texts = match order {

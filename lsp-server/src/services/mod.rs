@@ -4,11 +4,12 @@
 //!
 //! 1. the adapter change ([`adapter_service`]), which no request takes;
 //! 2. a session's finder of next edits, which is held during a search and which no keystroke takes;
-//! 3. a session's state, which is not held during disk access or an await;
-//! 4. the recorder's state ([`recorder`]), which is held during an append, but not during a flush;
-//! 5. the cache of ignore files (`privacy`), which is not held while they are read;
-//! 6. the state of the learner's preemption (`learning`), which is held while a signal is sent;
-//! 7. the forwarder's copy of the documents (`daemon`), in a process of its own.
+//! 3. the texts of HTTP clients (`protocol`), which are held during turns of their sessions;
+//! 4. a session's state, which is not held during disk access or an await;
+//! 5. the recorder's state ([`recorder`]), which is held during an append, but not during a flush;
+//! 6. the cache of ignore files (`privacy`), which is not held while they are read;
+//! 7. the state of the learner's preemption (`learning`), which is held while a signal is sent;
+//! 8. the forwarder's copy of the documents (`daemon`), in a process of its own.
 //!
 //! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one
 //! assignment. That of [`handed_prompts`] is held while a file is written, and no request takes it.

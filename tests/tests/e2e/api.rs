@@ -92,7 +92,7 @@ fn a_rendered_prompt_is_read_back() {
     );
 }
 
-/// What llama.vim sends while its user accepts one offer, types along with the next, and rejects it.
+/// What llama.vim sends while its user accepts one offer, types along with the next, and leaves it.
 #[test]
 fn the_gate_learns_from_the_requests_alone() {
     let home = Home::with(Model::Smol, &on());

@@ -18,6 +18,8 @@ pub struct Form {
 pub fn infill(fields: &Fields, client: Client) -> Result<(Request, Form), Trouble> {
     let (before, after) =
         (fields.needed_text("input_prefix")?, fields.needed_text("input_suffix")?);
+    // llama.vim ends the lines above the cursor with a line break also where there are none.
+    let before = if before == "\n" { "" } else { before };
     let typed = fields.text("prompt")?.unwrap_or_default();
     let around = Around { before: [before, typed].concat(), after: after.to_owned() };
     let request = Request { files: files(fields)?, ..Request::new(client, around) };

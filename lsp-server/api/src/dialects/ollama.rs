@@ -46,7 +46,10 @@ pub fn generate(
 impl Form {
     pub fn reply(&self, answer: &Answer, model: &Model) -> Reply {
         let now = Timestamp::now().to_string();
-        let part = |text: &str, done: bool| json!({"model": model.name, "created_at": now, "response": text, "done": done});
+        let part = |text: &str, done: bool| {
+            let name = &model.name;
+            json!({"model": name, "created_at": now, "response": text, "done": done})
+        };
         let ended = |mut last: Value| {
             last["done_reason"] = json!(match answer.ended {
                 Ended::AtLimit => "length",

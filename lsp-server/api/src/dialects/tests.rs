@@ -101,6 +101,14 @@ fn llama_vim_asks_for_an_infill_and_reads_flat_fields() {
     assert_eq!(json(&reply), expected);
 }
 
+/// The first line had a line break before it that was gone on the second, so what was offered on
+/// the first was not found again.
+#[test]
+fn llama_vim_has_no_line_above_the_first() {
+    let body = json!({"input_prefix": "\n", "input_suffix": "\nz\n", "prompt": "a"});
+    assert_eq!(answered("/infill", body).0.around, around("a", "\nz\n"));
+}
+
 #[test]
 fn llama_vim_warms_with_nothing_to_predict() {
     let body = json!({
