@@ -25,15 +25,20 @@ use tokio_io_timeout::TimeoutStream;
 /// The pause after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A port on which clients are answered, until this is dropped.
+/// A port on which clients are answered, until this is closed or dropped.
 pub struct Listening {
     addresses: Vec<SocketAddr>,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Listening {
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Gives the port back, and ends the connections.
+    pub async fn close(mut self) {
+        self.tasks.shutdown().await;
     }
 }
 
@@ -62,7 +67,7 @@ pub async fn listen<B: Backend>(
     for listener in listeners {
         tasks.spawn(accept(listener, token.clone(), backend.clone(), limits, permits.clone()));
     }
-    Ok(Listening { addresses, _tasks: tasks })
+    Ok(Listening { addresses, tasks })
 }
 
 /// Accepts connections until it is dropped, which ends them too.

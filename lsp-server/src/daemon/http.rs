@@ -53,7 +53,9 @@ async fn follow_settings(app: Weak<App>, state: watch::Sender<HttpState>) {
         let is_new = state.borrow().settings.as_ref() != Some(&wanted);
         // Whoever switches it on again wants another try.
         if is_new || (wanted.enabled && listening.is_none()) {
-            drop(listening.take());
+            if let Some(before) = listening.take() {
+                before.close().await;
+            }
             let mut now = HttpState { settings: Some(wanted.clone()), ..HttpState::default() };
             match start(&app, &wanted).await {
                 Ok(started) => {

@@ -196,7 +196,7 @@ fn a_token_that_others_can_read_is_not_used() {
     assert_eq!(Http::of(&home).get("/health").0, 200);
 }
 
-/// Each client has its own text, and one that gives up leaves the others alone.
+/// Each client has a text of its own, and one that gives up leaves the others alone.
 #[test]
 fn fifty_clients_ask_at_once() {
     let home = Home::with(Model::Smol, &on());
@@ -208,7 +208,6 @@ fn fifty_clients_ask_at_once() {
     };
     let ask = |client: usize| {
         let request = http.request("POST", "/v1/completions", &body(client));
-        // Clients of one name and one dialect are told apart by their texts alone.
         request.replace("User-Agent: e2e", &format!("User-Agent: e2e{client}"))
     };
     std::thread::scope(|scope| {

@@ -267,11 +267,12 @@ async fn fifty_clients_are_served_at_once_and_no_more_than_the_limit() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_an_error() {
+async fn a_port_that_is_taken_is_an_error_until_it_is_given_back() {
     let backend = Scripted::new("b");
     let server = start(&backend, Limits::default()).await;
     let port = server.addresses()[0].port();
     let error = listen(port, token(), backend.clone(), Limits::default()).await.err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-    drop(server);
+    server.close().await;
+    listen(port, token(), backend, Limits::default()).await.unwrap();
 }

@@ -170,7 +170,7 @@ async fn a_request_as_if_accepted_says_nothing_of_an_offer_that_is_rejected() {
     api.ask("infill", "fn a() {\n    call(x);|\n}\n").await;
     api.pass(2_000);
     assert_eq!(api.ask("infill", "fn a() {\n    call(x);|\n}\n").await, " // why");
-    assert_eq!(api.ask("infill", "fn a() {\n    call|\n}\n").await, "(x);", "typed along");
+    assert_eq!(api.ask("infill", "fn a() {\n    ca|\n}\n").await, "ll(x);", "typed along");
     api.pass(2_000);
     api.ask("infill", "fn a() {\n    let|\n}\n").await;
     let offers = api.offers();
@@ -193,18 +193,18 @@ async fn an_answer_that_the_client_has_cut_is_taken_in_part() {
 #[tokio::test]
 async fn the_newest_request_of_a_client_wins_and_others_are_left_alone() {
     let api = Arc::new(api().await);
-    let hang = |client: &'static str| {
+    let ask = |client: &'static str, marked: &'static str| {
         let api = api.clone();
-        tokio::spawn(async move { api.ask(client, "fn a() {\n    hang|\n}\n").await })
+        tokio::spawn(async move { api.ask(client, marked).await })
     };
-    let (older, other) = (hang("zed"), hang("curl"));
+    let older = ask("zed", "fn a() {\n    hang|\n}\n");
+    eventually("the engine computes", || api.asked.load(Ordering::Relaxed) == 1).await;
+    let other = ask("curl", START);
     eventually("both are there", || api.clients.state.lock().texts.len() == 2).await;
-    eventually("the engine computes", || api.asked.load(Ordering::Relaxed) >= 1).await;
-    assert_eq!(api.ask("curl", "fn a() {\n    |\n}\n").await, "call(x);");
-    assert_eq!(other.await.unwrap(), "", "it has a newer request");
-    assert!(!older.is_finished());
-    api.ask("zed", "fn a() {\n    |\n}\n").await;
-    assert_eq!(older.await.unwrap(), "");
+    assert!(!older.is_finished(), "the request of another client cancels nothing");
+    assert_eq!(api.ask("zed", START).await, "call(x);");
+    assert_eq!(older.await.unwrap(), "", "its client has a newer one");
+    assert_eq!(other.await.unwrap(), "call(x);");
 }
 
 #[tokio::test]
