@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Commands to set up", &["model", "config", "doctor", "restart", "stop", "completions"]),
     ("Commands for what is learned", &["learn", "adapter", "rehearse", "team"]),
     ("Commands to look inside", &["events", "gate", "trial"]),
-    ("Commands for editors and services", &["lsp", "serve"]),
+    ("Commands for editors and services", &["lsp", "serve", "api"]),
 ];
 
 /// Lays the help of a command out, and that of all below it.

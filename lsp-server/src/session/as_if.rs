@@ -89,7 +89,8 @@ impl State {
         else {
             return Ok(None);
         };
-        let (completion, _) = response.completion(answer);
+        let was_rejected = |shown: &str| asked.context.was_rejected(&self.offers, shown);
+        let (completion, _) = response.completion(answer, was_rejected);
         let offer = asked.context.offer(&completion);
         if offer.text.is_empty() {
             return Ok(None);

@@ -138,11 +138,12 @@ impl CursorContext {
         self.entry.as_ref().map_or("", |entry| &entry.rest)
     }
 
-    /// The line into which an offer's text goes, and what stands before it there.
-    pub fn line_of_offers(&self) -> (usize, &str) {
+    /// Returns true if the user rejected this answer on this line.
+    pub fn was_rejected(&self, offers: &Offers, shown: &str) -> bool {
         let before = &self.around.line_before;
         let before = before.strip_suffix(self.rest_of_entry()).unwrap_or(before);
-        (self.text.char_to_line(self.start()), before)
+        let line = self.text.char_to_line(self.start());
+        offers.was_rejected(&self.uri, line, before, &self.offered(shown))
     }
 
     /// The offer of a completion at this place. Its text is empty if nothing is shown.
@@ -161,7 +162,7 @@ impl CursorContext {
     /// The text of an offer in the document, with the entry before it, the line break that a
     /// closing brace behind it needs, and the document's own line breaks. It is empty if nothing is
     /// shown.
-    pub(super) fn offered(&self, shown: &str) -> String {
+    fn offered(&self, shown: &str) -> String {
         if shown.is_empty() {
             return String::new();
         }

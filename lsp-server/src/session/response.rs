@@ -257,12 +257,8 @@ impl State {
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let mut offers = vec![];
         let mut reason = Reason::NothingToAdd;
-        let (line, line_before) = place.line_of_offers();
         for (index, answer) in generated.answers.iter().enumerate() {
-            let was_rejected = |shown: &str| {
-                let text = place.offered(shown);
-                self.offers.was_rejected(&place.uri, line, line_before, &text)
-            };
+            let was_rejected = |shown: &str| place.was_rejected(&self.offers, shown);
             let (mut completion, why) = response.completion(answer, was_rejected);
             let offer = place.offer(&completion);
             if index == 0 {
