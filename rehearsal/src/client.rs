@@ -2,11 +2,9 @@
 
 mod connection;
 pub mod framing;
-#[cfg(unix)]
 mod own_home;
 
 pub use connection::{Notification, Pending, RequestError};
-#[cfg(unix)]
 pub use own_home::OwnHome;
 
 use crate::document::{Encoding, Position, Range};

@@ -71,8 +71,8 @@ pub async fn pause(home: &Paths, args: PauseArgs) -> Result<()> {
     let snooze = Snooze::Everything { seconds: Some(seconds) };
     if client::ask(home, Command::Snooze { snooze }).await? {
         say!(
-            "completions are snoozed for {time}, or until `hone resume completions`; those that you \
-             invoke are still answered"
+            "completions are snoozed for {time}, or until `hone resume completions`; those that \
+             you invoke are still answered"
         )?;
     } else {
         say!("no daemon runs, so nothing is completed; an editor with Hone starts it")?;

@@ -1,5 +1,5 @@
-//! `hone readable`: which files may be read although nobody opened them. `hone-rehearse` asks, which
-//! knows none of the rules.
+//! `hone readable`: which files may be read although nobody opened them. `hone-rehearse` asks,
+//! because it knows none of the rules.
 
 use crate::addresses::name_of_file;
 use crate::cli::settings::Configured;

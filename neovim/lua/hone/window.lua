@@ -4,8 +4,8 @@ local api = vim.api
 
 local M = {}
 
---- Returns how long a line may be that a window shows without a break. The border takes two columns,
---- and one stays free behind the longest line.
+--- Returns how long a line may be that a window shows without a break. The border takes two
+--- columns, and one stays free behind the longest line.
 function M.columns()
   return vim.o.columns - 3
 end

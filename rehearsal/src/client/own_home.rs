@@ -2,6 +2,7 @@
 
 use super::Client;
 use anyhow::{Context, Result, ensure};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -12,11 +13,18 @@ pub struct OwnHome {
 }
 
 impl OwnHome {
-    /// Makes a home for this `hone` with a link to the folder of models and this `config.toml`.
+    /// Makes a home for this `hone` with the models of a folder and this `config.toml`.
     pub fn new(program: &Path, models: &Path, settings: &str) -> Result<OwnHome> {
         let folder = tempfile::tempdir()?;
-        std::os::unix::fs::symlink(std::path::absolute(models)?, folder.path().join("models"))?;
-        std::fs::write(folder.path().join("config.toml"), settings)?;
+        let own = folder.path().join("models");
+        fs::create_dir(&own)?;
+        for model in fs::read_dir(models)? {
+            let model = model?;
+            let (from, to) = (model.path(), own.join(model.file_name()));
+            // On another disk it has to be copied.
+            fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
+        }
+        fs::write(folder.path().join("config.toml"), settings)?;
         Ok(OwnHome { folder, program: program.to_owned() })
     }
 

@@ -11,7 +11,8 @@ fn paused_completions_are_empty_at_once_unless_they_are_invoked() {
     let said = home.output(&["pause", "completions"]);
     assert_eq!(
         said,
-        "completions are paused until `hone resume completions`; those that you invoke are still answered\n"
+        "completions are paused until `hone resume completions`; those that you invoke are still \
+         answered\n"
     );
     let buffer = Buffer::open(&editor, "b.rs", WEEK);
     assert_eq!(buffer.complete(), None);

@@ -47,7 +47,8 @@ impl Termination {
     }
 }
 
-/// Returns the path that starts this program again. The file of a running program stays where it is.
+/// Returns the path that starts this program again. The file of a running program stays where it
+/// is.
 pub fn own_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }

@@ -1,9 +1,9 @@
 //! The log-probs that the served model gives to offers, token by token, as the server computes them
 //! for an answer of its own. They are kept in a file, because a model needs minutes for them.
 
-use super::offers::first_line;
 use super::verdicts::Verdict;
 use anyhow::{Context, Result};
+use completion::blocks::first_line;
 use completion::prompt::{FimPrompt, PromptLayout, Window};
 use engine::cached::KvAccess;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
