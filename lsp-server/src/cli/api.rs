@@ -67,9 +67,10 @@ async fn on(home: &Paths, port: Option<u16>) -> Result<()> {
 
 async fn status(home: &Paths, json: bool) -> Result<()> {
     let ApiConfig { enabled, port } = Configured::noted(home).config.api;
-    let token = http_token::read(&home.api_token())?;
     let url = format!("http://127.0.0.1:{port}");
     let state = client::question::<HttpState>(home, Command::Http).await?.unwrap_or_default();
+    // The daemon may have just made it.
+    let token = http_token::read(&home.api_token())?;
     let listening = !state.addresses.is_empty();
     if json {
         let token = token.as_ref().map(api::Token::as_str);
