@@ -121,7 +121,7 @@ fn behind_anchor<'t>(before: &str, text: &'t str) -> Option<&'t str> {
     if before.len() <= ANCHOR_BYTES {
         return None;
     }
-    let anchor = &before[before.ceil_char_boundary(before.len() - ANCHOR_BYTES)..];
+    let anchor = &before[boundary(before, before.len() - ANCHOR_BYTES)..];
     text.rfind(anchor).map(|at| &text[at + anchor.len()..])
 }
 
@@ -134,6 +134,11 @@ fn moved_over(after: &str, between: &str, next_after: &str) -> bool {
 /// ends earlier.
 fn goes_on(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
+}
+
+/// Returns the last place up to this one that is within no character.
+pub(crate) fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 /// The bytes that two texts have in common at their beginning.

@@ -2,7 +2,7 @@
 //! the cursor, and the window moves.
 
 use crate::Around;
-use crate::reading::shared_bytes;
+use crate::reading::{boundary, shared_bytes};
 use std::ops::Range;
 
 /// The length of the texts at both ends of a window by which it is found again, in bytes.
@@ -70,7 +70,7 @@ impl Known {
         let was_at = self.cursor.saturating_sub(known_from).min(known.len());
         // Of equal texts next to each other, the one at the cursor was written.
         let most = cursor.min(was_at);
-        let prefix = seen.floor_char_boundary(shared_bytes(known, seen).min(most));
+        let prefix = boundary(seen, shared_bytes(known, seen).min(most));
         let suffix = shared_at_end(&known[prefix..], &seen[prefix..]);
         let least = known.len().min(seen.len());
         if 2 * (shared_bytes(known, seen).max(prefix) + suffix).min(least) < least {
@@ -136,12 +136,12 @@ impl Known {
 
 /// Returns the first bytes of a text, if there are enough to find them elsewhere.
 fn first(text: &str) -> Option<&str> {
-    let part = &text[..text.floor_char_boundary(ANCHOR_BYTES)];
+    let part = &text[..boundary(text, ANCHOR_BYTES)];
     (part.len() >= ANCHOR_MIN_BYTES).then_some(part)
 }
 
 fn last(text: &str) -> Option<&str> {
-    let part = &text[text.ceil_char_boundary(text.len().saturating_sub(ANCHOR_BYTES))..];
+    let part = &text[boundary(text, text.len().saturating_sub(ANCHOR_BYTES))..];
     (part.len() >= ANCHOR_MIN_BYTES).then_some(part)
 }
 

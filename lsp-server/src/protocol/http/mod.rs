@@ -139,4 +139,5 @@ impl Backend for HttpClients {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tasks end with their tests")]
 mod tests;

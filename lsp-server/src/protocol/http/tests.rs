@@ -227,12 +227,14 @@ async fn texts_are_told_apart_and_limited() {
         api.ask("zed", &format!("{text}|")).await;
         api.ask("zed", &format!("{text}\n|")).await;
     }
-    let state = api.clients.state.lock();
-    assert_eq!((state.texts.len(), state.count), (TEXTS_MAX, TEXTS_MAX as u64 + 3));
-    drop(state);
+    let count = || {
+        let state = api.clients.state.lock();
+        (state.texts.len(), state.count)
+    };
+    assert_eq!(count(), (TEXTS_MAX, TEXTS_MAX as u64 + 3));
     api.pass(UNUSED_MAX_MS);
     api.ask("zed", START).await;
-    assert_eq!(api.clients.state.lock().texts.len(), 1);
+    assert_eq!(count().0, 1);
 }
 
 #[tokio::test]
