@@ -98,7 +98,7 @@ async fn accept<B: Backend>(
     }
 }
 
-/// Answers the requests of a connection. A client that closes it cancels its request, because
+/// Serves the requests of a connection. A client that closes it cancels its request, because
 /// nobody asks for the answer's future any more.
 async fn converse<B: Backend>(stream: TcpStream, token: &Token, backend: &B, limits: Limits) {
     let _ = stream.set_nodelay(true);

@@ -165,7 +165,7 @@ impl Route {
         Err(Trouble::new(StatusCode::METHOD_NOT_ALLOWED, message))
     }
 
-    /// Answers what needs no completion. `None` for a request for one.
+    /// Returns the answer to what needs no completion. `None` for a request for one.
     pub fn answer(self, model: &Model) -> Option<Reply> {
         Some(match self {
             Route::Running => Reply {
