@@ -12,31 +12,32 @@ pub struct Prior {
 }
 
 /// Mean and deviation of each weight. The means were fitted to 14 people's verdicts on another
-/// model's offers of one line, and drawn towards what rehearsals had taught; the level and the
-/// deviations are those of the rehearsals. `cargo xtask bench people --recorded-only --one-line
-/// --fit FILE` prints them (docs/lab/people.md).
+/// model's offers of one line, by the log-probs of that model and by those of the served one, and
+/// drawn towards what rehearsals had taught; the level and the deviations are those of the
+/// rehearsals. `cargo xtask bench people --one-line --fit FILE` prints them
+/// (docs/lab/people.md).
 const SHIPPED: [(f64, f64); FEATURES] = [
-    (-0.36, 0.34), // bias
-    (0.62, 0.31),  // log-odds of the whole text
-    (0.74, 0.35),  // mean log-prob of a token
-    (0.26, 0.36),  // lowest log-prob of a token
-    (0.50, 0.35),  // log-prob of the first token
-    (0.51, 0.30),  // length
-    (-0.15, 0.34), // the model chose to stop
-    (0.09, 0.32),  // line is blank before the cursor
-    (-0.18, 0.34), // line is empty after the cursor
-    (0.55, 0.36),  // behind a word
-    (0.68, 0.33),  // behind a dot or colons
-    (1.05, 0.34),  // behind an opening bracket or a comma
-    (0.88, 0.36),  // behind an equals sign
-    (-0.81, 0.36), // closing marks alone
-    (0.07, 0.32),  // starts with a word
-    (-0.40, 0.36), // pause before the request
-    (0.13, 0.36),  // rate of recent accepts
-    (-0.62, 0.33), // rejects in a row
-    (0.10, 0.34),  // rejects on this line
+    (-0.90, 0.34), // bias
+    (0.75, 0.31),  // log-odds of the whole text
+    (0.15, 0.35),  // mean log-prob of a token
+    (-0.49, 0.36), // lowest log-prob of a token
+    (0.35, 0.35),  // log-prob of the first token
+    (0.43, 0.30),  // length
+    (-0.04, 0.34), // the model chose to stop
+    (0.25, 0.32),  // line is blank before the cursor
+    (-0.07, 0.34), // line is empty after the cursor
+    (0.56, 0.36),  // behind a word
+    (0.77, 0.33),  // behind a dot or colons
+    (0.96, 0.34),  // behind an opening bracket or a comma
+    (1.00, 0.36),  // behind an equals sign
+    (-0.97, 0.36), // closing marks alone
+    (0.08, 0.32),  // starts with a word
+    (-0.37, 0.36), // pause before the request
+    (0.20, 0.36),  // rate of recent accepts
+    (-0.60, 0.33), // rejects in a row
+    (0.11, 0.34),  // rejects on this line
     (0.00, 0.36),  // prose or data
-    (-1.10, 0.36), // few characters
+    (-0.99, 0.36), // few characters
 ];
 
 pub fn shipped() -> Prior {
