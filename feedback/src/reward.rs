@@ -31,8 +31,8 @@ pub struct RewardInputs {
 const HURRIED_MS: u64 = 700;
 
 /// The weight of a hurried reject, where one after a look has 1. Of 66 offers that people decided
-/// within [`HURRIED_MS`] they accepted 12 %, of the others 37 %. So they had judged about a third of
-/// them (12 / 37), and of 100 hurried rejects about 23 were judgements (docs/lab/people.md).
+/// within [`HURRIED_MS`] they accepted 12 %, of the others 37 %. So they had judged about a third
+/// of them (12 / 37), and of 100 hurried rejects about 23 were judgements (docs/lab/people.md).
 pub const HURRIED_WEIGHT: f32 = 0.23;
 
 /// Returns true if an outcome came too fast to be much of a judgement.

@@ -66,8 +66,8 @@ impl Rejected {
         newest_first.take_while(|reject| reject.uri == uri && reject.line == line).count()
     }
 
-    /// Returns true if the user rejected what this offer would make of its line. An offer of several
-    /// lines is rejected along with its first, and not the other way round.
+    /// Returns true if the user rejected what this offer would make of its line. An offer of
+    /// several lines is rejected along with its first, and not the other way round.
     pub fn holds(&self, uri: &str, line: usize, line_before: &str, offer: &str) -> bool {
         let offered = whole(line_before, offer);
         self.rejects.iter().any(|reject| {

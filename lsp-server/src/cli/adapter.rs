@@ -91,8 +91,8 @@ pub enum AdapterCommand {
     ///   hone adapter import my-adapter     a folder of PEFT's
     ///   hone adapter import my.gguf        a file that Hone has exported
     ///
-    /// It must be for the served model, and PEFT's must adapt q, k, v, o, gate, up and down_proj. It
-    /// does not serve before `hone adapter use`. Learning can continue from it if its rank and
+    /// It must be for the served model, and PEFT's must adapt q, k, v, o, gate, up and down_proj.
+    /// It does not serve before `hone adapter use`. Learning can continue from it if its rank and
     /// alpha are those of the settings.
     #[command(verbatim_doc_comment)]
     Import {

@@ -50,7 +50,8 @@ impl What {
         match (self, enabled) {
             (What::Learning, true) => "learning continues",
             (What::Learning, false) => {
-                "learning is paused until `hone resume`; what you accept and reject is still recorded"
+                "learning is paused until `hone resume`; what you accept and reject is still \
+                 recorded"
             }
             (What::Completions, true) => "completions are offered as you type",
             (What::Completions, false) => {

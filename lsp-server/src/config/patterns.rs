@@ -219,7 +219,8 @@ mod tests {
             ("!~/x/".into(), Some(&real), "x/a.py", Some(false)),
             ("link/".into(), None, "a.py", None),
         ] {
-            let patterns = Patterns::compile_at(&[line.clone()], home.map(PathBuf::as_path));
+            let patterns =
+                Patterns::compile_at(std::slice::from_ref(&line), home.map(PathBuf::as_path));
             let verdict = patterns.unwrap().verdict(&real.join(document));
             assert_eq!(verdict, expected, "{line} {home:?} {document}");
         }

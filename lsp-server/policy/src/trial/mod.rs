@@ -266,8 +266,8 @@ impl Trial {
         None
     }
 
-    /// How often the candidate's offers were accepted, and the incumbent's, in this trial and before.
-    /// Nothing where both are the same in whole percent.
+    /// How often the candidate's offers were accepted, and the incumbent's, in this trial and
+    /// before. Nothing where both are the same in whole percent.
     fn rates(&self) -> String {
         let percent = |rewards: Rewards| rewards.mean().map(|mean| (100.0 * mean).round());
         match (percent(self.candidate), percent(self.known_of_incumbent())) {
@@ -365,8 +365,8 @@ mod tests {
         }
     }
 
-    /// A trial ended with "fewer were accepted: 0 % of its offers against 0 %", because the offers of
-    /// the incumbent before the trial, which count, were left out.
+    /// A trial ended with "fewer were accepted: 0 % of its offers against 0 %", because the offers
+    /// of the incumbent before the trial, which count, were left out.
     #[test]
     fn the_reason_compares_with_all_that_is_known_of_the_incumbent() {
         let reason = trial(60, 0.0, 0.0).verdict().unwrap().reason;

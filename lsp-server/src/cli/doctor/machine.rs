@@ -155,8 +155,8 @@ fn log_end(log: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// The last different lines that tell of a failure, oldest first. One that kept a daemon from serving
-/// is over once a later one serves, or the file is there that it missed.
+/// The last different lines that tell of a failure, oldest first. One that kept a daemon from
+/// serving is over once a later one serves, or the file is there that it missed.
 fn last_failures(log: &str) -> Vec<String> {
     let served = log.rfind(" INFO serving ").unwrap_or(0);
     let (before, since) = log.split_at(served);

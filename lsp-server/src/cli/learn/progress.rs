@@ -85,8 +85,8 @@ impl Progress {
     }
 }
 
-/// Guesses how long the rest takes, from the time that has passed since the first share. The parts of the
-/// work differ in speed, so each guess counts a little.
+/// Guesses how long the rest takes, from the time that has passed since the first share. The parts
+/// of the work differ in speed, so each guess counts a little.
 #[derive(Debug, Default)]
 struct TimeLeft {
     /// An interrupted run begins with what it had done.
