@@ -168,7 +168,7 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
         ("[lab.ppo]\nlearning_rte = 0.1\n", &["learning_rte"]),
         ("[lab]\nmax_tokens = 0\n", &["lab.max_tokens", "from 1 to"]),
         ("[lab]\nmax_tokens = \"many\"\n", &["max_tokens"]),
-        ("model.name = \"gpt-9\"\n", &["model.name", "gpt-9", "qwen2.5-coder-0.5b"]),
+        ("model.name = \"gpt-9\"\n", &["model.name", "gpt-9", "hone model list"]),
         ("[completion\n", &[":1: "]),
     ] {
         home.configure(text);
@@ -179,15 +179,13 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
 }
 
 #[test]
-fn an_unknown_model_is_answered_with_the_known_ones() {
+fn an_unknown_model_names_the_nearest_and_where_all_are_listed() {
     let home = Home::empty();
     for command in ["pull", "use", "path"] {
         let line = home.error(&["model", command, "gpt-9"]);
-        check(
-            &line,
-            &home.path().join("models"),
-            &["\"gpt-9\"", "qwen2.5-coder-0.5b", "smollm2-135m"],
-        );
+        assert!(line.contains("\"gpt-9\"") && line.contains("`hone model list`"), "{line}");
+        let line = home.error(&["model", command, "smollm2-135n"]);
+        assert!(line.contains("the nearest is smollm2-135m"), "{line}");
     }
     assert!(!home.path().join("config.toml").exists());
 }
