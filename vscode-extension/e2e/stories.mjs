@@ -515,12 +515,20 @@ export const gatedStories = {
 
     async 'the report shows what was accepted and learned'(at) {
         await at.window.command('Hone: Learning Report');
-        const frame = await at.window.webview(REPORT);
         const { accepted } = at.hone.status().episodes;
-        await frame.locator('.key li', { hasText: new RegExp(`^accepted ${accepted}$`) }).waitFor();
-        await frame.locator('td', { hasText: /^v1$/ }).waitFor();
-        await frame.locator('.tree .now', { hasText: 'v1' }).waitFor();
-        const paper = await frame.evaluate(() => getComputedStyle(document.body).backgroundColor);
+        // The page is made anew, in another frame, whenever the status line changes.
+        const paper = await eventually('the page is whole', async () => {
+            const frame = await at.window.webview(REPORT);
+            const shown = [
+                frame.locator('.key li', { hasText: new RegExp(`^accepted ${accepted}$`) }),
+                frame.locator('td', { hasText: /^v1$/ }),
+                frame.locator('.tree .now', { hasText: 'v1' }),
+            ];
+            const counts = await Promise.all(shown.map((it) => it.count())).catch(() => [0]);
+            if (counts.includes(0)) return undefined;
+            const paper = () => getComputedStyle(document.body).backgroundColor;
+            return frame.evaluate(paper).catch(() => undefined);
+        });
         assert.equal(paper, 'rgb(22, 22, 22)', 'it is dark in a dark theme');
         await at.window.command('Notifications: Clear All Notifications');
         await at.window.shot('report');

@@ -301,7 +301,7 @@ fn completions(shell: Shell) -> Result<()> {
 }
 
 /// The crates whose log lines are written.
-const OUR_CRATES: [&str; 4] = ["api", "hone", "engine", "files"];
+const OUR_CRATES: [&str; 3] = ["hone", "engine", "files"];
 
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;

@@ -46,18 +46,13 @@ impl What {
         }
     }
 
+    /// Returns what is told once it is done. Neovim shows it in one line of 80 columns.
     fn told(self, enabled: bool) -> &'static str {
         match (self, enabled) {
             (What::Learning, true) => "learning continues",
-            (What::Learning, false) => {
-                "learning is paused until `hone resume`; what you accept and reject is still \
-                 recorded"
-            }
+            (What::Learning, false) => "learning is paused until `hone resume`",
             (What::Completions, true) => "completions are offered as you type",
-            (What::Completions, false) => {
-                "completions are paused until `hone resume completions`; those that you invoke are \
-                 still answered"
-            }
+            (What::Completions, false) => "completions are paused until `hone resume completions`",
         }
     }
 }
@@ -71,10 +66,7 @@ pub async fn pause(home: &Paths, args: PauseArgs) -> Result<()> {
     let seconds = seconds(&time)?;
     let snooze = Snooze::Everything { seconds: Some(seconds) };
     if client::ask(home, Command::Snooze { snooze }).await? {
-        say!(
-            "completions are snoozed for {time}, or until `hone resume completions`; those that \
-             you invoke are still answered"
-        )?;
+        say!("completions are snoozed for {time}, or until `hone resume completions`")?;
     } else {
         say!("no daemon runs, so nothing is completed; an editor with Hone starts it")?;
     }

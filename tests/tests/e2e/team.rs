@@ -7,7 +7,7 @@ use tests::{Home, Model, QUICK};
 fn the_status_counts_the_labels_that_wait_for_a_contribution() {
     let home = Home::with(Model::Smol, QUICK);
     home.output(&["team", "join", "127.0.0.1:9"]);
-    assert!(home.output(&["team", "status"]).contains("waiting    not known, because no daemon"));
+    assert!(home.output(&["team", "status"]).contains("waiting   not known, because no daemon"));
     let told = || -> serde_json::Value {
         serde_json::from_str(&home.output(&["team", "status", "--json"])).unwrap()
     };
@@ -16,6 +16,6 @@ fn the_status_counts_the_labels_that_wait_for_a_contribution() {
     let editor = home.editor();
     accept_one(&editor, "week.rs", WEEK);
     let said = home.output(&["team", "status"]);
-    assert!(said.contains("waiting    1 label(s); a contribution takes 8"), "{said}");
+    assert!(said.contains("waiting   1 label(s); a contribution takes 8"), "{said}");
     assert_eq!((&told()["labels"], &told()["labels_min"]), (&1.into(), &8.into()));
 }

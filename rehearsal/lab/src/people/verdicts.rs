@@ -58,7 +58,7 @@ impl Read {
         let mut read = Read::default();
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let verdict = serde_json::from_str::<JsonLine>(line).map_err(without_place);
-            read.take(name, index + 1, verdict.and_then(JsonLine::verdict));
+            read.take(name, || index + 1, verdict.and_then(JsonLine::verdict));
         }
         read
     }
@@ -68,31 +68,39 @@ impl Read {
         let mut rows = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
         let head = rows.headers().cloned().unwrap_or_default();
         for cells in rows.records() {
-            let begins =
-                |place: Option<&csv::Position>| place.map_or(0, csv::Position::line) as usize;
             let cells = match cells {
                 Ok(cells) => cells,
                 Err(error) => {
-                    read.take(name, begins(error.position()), Err(error.into()));
+                    let place = error.position().cloned();
+                    read.take(name, || line_at(text, place.as_ref()), Err(error.into()));
                     continue;
                 }
             };
+            let line = || line_at(text, cells.position());
             let row = Row { cells: head.iter().zip(&cells).collect() };
             match row.is_invoked() {
                 Ok(true) => read.invoked += 1,
-                Ok(false) => read.take(name, begins(cells.position()), row.verdict()),
-                Err(error) => read.take(name, begins(cells.position()), Err(error)),
+                Ok(false) => read.take(name, line, row.verdict()),
+                Err(error) => read.take(name, line, Err(error)),
             }
         }
         read
     }
 
-    fn take(&mut self, name: &str, line: usize, verdict: Result<Verdict>) {
+    fn take(&mut self, name: &str, line: impl FnOnce() -> usize, verdict: Result<Verdict>) {
         match verdict {
             Ok(verdict) => self.verdicts.push(verdict),
-            Err(error) => self.faults.push(format!("{name}:{line}: {error:#}; it is left out")),
+            Err(error) => self.faults.push(format!("{name}:{}: {error:#}; it is left out", line())),
         }
     }
+}
+
+/// Returns the line of a row, counted from 1. The reader's own count is one too low behind a line
+/// break of Windows.
+fn line_at(text: &str, place: Option<&csv::Position>) -> usize {
+    let before = place.map_or(0, |place| place.byte() as usize);
+    let breaks = text[before..].len() - text[before..].trim_start_matches(['\r', '\n']).len();
+    1 + text[..before + breaks].matches('\n').count()
 }
 
 /// The error without serde_json's own place, which is always in line 1.
