@@ -20,9 +20,13 @@ impl Indentation {
     /// Returns the level of an editor that inserts blanks or tabs; nothing if no editor has it.
     pub fn of(tab_size: usize, inserts_spaces: bool) -> Option<Indentation> {
         match inserts_spaces {
-            false => Some(Indentation("\t".into())),
+            false => Some(Indentation::tabs()),
             true => (1..=WIDTH_MAX).contains(&tab_size).then(|| Indentation(" ".repeat(tab_size))),
         }
+    }
+
+    pub fn tabs() -> Indentation {
+        Indentation("\t".into())
     }
 
     /// Indents the lines of an offer by this, level by level. `line_before` is the line before it.
@@ -60,13 +64,24 @@ fn lead(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
-/// Returns true if a line of this text says how lines are indented. Those of a comment that begin
-/// with a star do not.
+/// Returns true if a line of this text says how lines are indented.
 pub fn is_indented(text: &Rope) -> bool {
-    text.lines().take(LINES).any(|line| {
-        let is_indented = line.chars().next().is_some_and(|first| matches!(first, ' ' | '\t'));
-        let first = line.chars().find(|c| !c.is_whitespace());
-        is_indented && first.is_some_and(|first| first != '*')
+    indents(text).next().is_some()
+}
+
+/// Returns true if lines of this text say that lines are indented by tabs, and none says otherwise.
+/// A model may indent by blanks there all the same, as other code in its prompt does.
+pub fn is_tabbed(text: &Rope) -> bool {
+    is_indented(text) && indents(text).all(|indent| indent == '\t')
+}
+
+/// Returns the first character of each line that says how lines are indented. Those of a comment
+/// that begin with a star do not.
+fn indents(text: &Rope) -> impl Iterator<Item = char> {
+    text.lines().take(LINES).filter_map(|line| {
+        let indent = line.chars().next().filter(|first| matches!(first, ' ' | '\t'))?;
+        let first = line.chars().find(|c| !c.is_whitespace())?;
+        (first != '*').then_some(indent)
     })
 }
 
@@ -76,6 +91,24 @@ mod tests {
 
     fn with(tab_size: usize, inserts_spaces: bool, offer: &str, line_before: &str) -> String {
         Indentation::of(tab_size, inserts_spaces).unwrap().indent(offer, line_before)
+    }
+
+    #[test]
+    fn a_text_is_tabbed_if_no_line_is_indented_otherwise() {
+        for (text, tabbed) in [
+            ("if a {\n\tb();\n}\n", true),
+            ("/**\n * A comment.\n */\nif a {\n\tb();\n}\n", true),
+            ("if a {\n\tb();\n  c();\n}\n", false),
+            ("if a {\n  b();\n}\n", false),
+            ("a\n\n", false),
+        ] {
+            assert_eq!(is_tabbed(&Rope::from_str(text)), tabbed, "{text:?}");
+        }
+        assert_eq!(
+            Indentation::tabs().indent("\tb();\n\t\tc();", ""),
+            "\tb();\n\t\tc();",
+            "what is right stays"
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::session::other_code::limits;
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
 use completion::document::{Position, Source};
-use completion::indentation::{Indentation, is_indented};
+use completion::indentation::{Indentation, is_indented, is_tabbed};
 use completion::postprocess::{NearbyText, breaks_line, closes_again, replaced_suffix};
 use completion::prompt::{FimPrompt, Window};
 use completion::stop_rule::{MultilineSetting, StopRule};
@@ -64,7 +64,7 @@ pub struct CursorContext {
     pub position: Position,
     /// The entry of the suggestion list behind which the offer stands.
     pub entry: Option<Entry>,
-    /// The editor's indentation, if no line of the text says otherwise.
+    /// What an offer is indented by. The model's own way stays if this is nothing.
     pub indentation: Option<Indentation>,
     pub around: NearbyText,
     /// Since the last edit, in milliseconds.
@@ -95,12 +95,7 @@ impl CursorContext {
                 .unwrap_or_else(|| (document.text.clone(), cursor)),
             position: document.position(cursor, state.editor.encoding),
             entry: None,
-            indentation: state
-                .editor
-                .indentation
-                .as_ref()
-                .filter(|(of, _)| of == uri && !is_indented(&document.text))
-                .map(|(_, indentation)| indentation.clone()),
+            indentation: indentation(state, uri, &document.text),
             around: NearbyText::of(&document.text, cursor),
             idle_ms: state.debounce.idle_ms(now_ms),
             rejects_here: state.offers.rejects_on(uri, line),
@@ -503,6 +498,15 @@ fn silence(services: &Services, settings: &Current, context: &CursorContext) -> 
     let snoozed = services.snoozes.until(&context.path);
     let snoozed = snoozed.map(|until| Reason::Snoozed { until: until.sentence() });
     snoozed.or_else(|| settings.silence(&context.path, &context.language))
+}
+
+/// Returns the indentation of a text of tabs, or else the editor's, if no line says otherwise.
+fn indentation(state: &State, uri: &str, text: &Rope) -> Option<Indentation> {
+    if is_tabbed(text) {
+        return Some(Indentation::tabs());
+    }
+    let (of, editors) = state.editor.indentation.as_ref()?;
+    (of == uri && !is_indented(text)).then(|| editors.clone())
 }
 
 /// The place of a request behind the chosen entry of the suggestion list, if the list is open. The
