@@ -2,6 +2,7 @@
 // offer and with a connection that ends.
 
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import * as vscode from 'vscode';
 import {
@@ -39,6 +40,9 @@ const NO_TRACE = {
     onDidChangeLogLevel: () => new vscode.Disposable(() => undefined),
     trace: () => undefined,
 } as unknown as vscode.LogOutputChannel;
+
+/** How long a program that failed to start may take to say why. */
+const LAST_WORDS_MS = 1_000;
 
 export interface ClientSource {
     path: string;
@@ -95,6 +99,23 @@ export class HoneClient extends LanguageClient implements Connection {
                 },
             },
         });
+    }
+
+    /**
+     * A program that ends at once says why on stderr, which may be read after the failure to write
+     * to it.
+     */
+    override async start(): Promise<void> {
+        try {
+            await super.start();
+        } catch (error) {
+            const stderr = this.child?.stderr;
+            if (stderr && !stderr.closed) {
+                const signal = AbortSignal.timeout(LAST_WORDS_MS);
+                await once(stderr, 'close', { signal }).catch(() => undefined);
+            }
+            throw error;
+        }
     }
 
     /** The library ends only a client that is up. One that is starting ends with its program. */
