@@ -9,6 +9,7 @@ pub mod defects;
 pub mod document;
 pub mod foreign_marks;
 pub mod indentation;
+pub mod languages;
 pub mod limits;
 pub mod postprocess;
 pub mod prompt;

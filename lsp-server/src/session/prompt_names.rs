@@ -3,33 +3,13 @@
 
 use crate::addresses;
 use completion::document::Document;
+use completion::languages;
 use completion::prompt::PromptContext;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The ending of a notebook's file. The text that the model knows under it is not that of cells.
 const ENDING: &str = ".ipynb";
-
-/// The endings of files that hold the code of cells, by language.
-const ENDINGS: &[(&str, &str)] = &[
-    ("csharp", ".cs"),
-    ("fsharp", ".fs"),
-    ("go", ".go"),
-    ("java", ".java"),
-    ("javascript", ".js"),
-    ("julia", ".jl"),
-    ("kotlin", ".kt"),
-    ("lua", ".lua"),
-    ("markdown", ".md"),
-    ("python", ".py"),
-    ("r", ".r"),
-    ("ruby", ".rb"),
-    ("rust", ".rs"),
-    ("scala", ".scala"),
-    ("shellscript", ".sh"),
-    ("sql", ".sql"),
-    ("typescript", ".ts"),
-];
 
 /// The context with the document under a name that the model knows for its code.
 pub fn named_for_model(context: Arc<PromptContext>, document: &Document) -> Arc<PromptContext> {
@@ -38,9 +18,9 @@ pub fn named_for_model(context: Arc<PromptContext>, document: &Document) -> Arc<
     } else {
         context.path.clone()
     };
-    let ending = ENDINGS.iter().find(|(language, _)| *language == document.language);
+    let ending = languages::ending(&document.language);
     let path = match (name.strip_suffix(ENDING), ending) {
-        (Some(stem), Some((_, ending))) => format!("{stem}{ending}"),
+        (Some(stem), Some(ending)) => format!("{stem}.{ending}"),
         _ => name,
     };
     if path == context.path {

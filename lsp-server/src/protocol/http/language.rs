@@ -1,42 +1,8 @@
 //! The language of a text. Clients of HTTP do not tell it, so it is read from the name of the file
 //! where there is one, and else from the text.
 
+use completion::languages;
 use std::path::Path;
-
-/// The endings of files, and the editors' ids of their languages.
-const ENDINGS: &[(&str, &str)] = &[
-    ("c", "c"),
-    ("cc", "cpp"),
-    ("cpp", "cpp"),
-    ("cs", "csharp"),
-    ("css", "css"),
-    ("env", "dotenv"),
-    ("go", "go"),
-    ("h", "c"),
-    ("hpp", "cpp"),
-    ("html", "html"),
-    ("java", "java"),
-    ("js", "javascript"),
-    ("json", "json"),
-    ("jsx", "javascriptreact"),
-    ("kt", "kotlin"),
-    ("lua", "lua"),
-    ("md", "markdown"),
-    ("php", "php"),
-    ("py", "python"),
-    ("rb", "ruby"),
-    ("rs", "rust"),
-    ("scala", "scala"),
-    ("sh", "shellscript"),
-    ("sql", "sql"),
-    ("swift", "swift"),
-    ("toml", "toml"),
-    ("ts", "typescript"),
-    ("tsx", "typescriptreact"),
-    ("txt", "plaintext"),
-    ("yaml", "yaml"),
-    ("yml", "yaml"),
-];
 
 /// Beginnings of lines that are frequent in a language and rare in the others.
 const BEGINNINGS: &[(&str, &[&str])] = &[
@@ -60,31 +26,25 @@ pub fn of(name: Option<&str>, text: &str) -> &'static str {
     name.and_then(of_name).or_else(|| of_first_line(text)).or_else(|| of_lines(text)).unwrap_or("")
 }
 
-/// Returns the ending of files in a language.
-pub fn ending(language: &str) -> Option<&'static str> {
-    ENDINGS.iter().find(|(_, of)| *of == language).map(|(ending, _)| *ending)
-}
-
 fn of_name(name: &str) -> Option<&'static str> {
     let path = Path::new(name);
     let ending = path.extension().or_else(|| path.file_name())?.to_str()?;
     let ending = ending.trim_start_matches('.').to_ascii_lowercase();
-    ENDINGS.iter().find(|(known, _)| *known == ending).map(|(_, language)| *language)
+    languages::of_ending(&ending)
 }
 
 /// Some clients write the language into a comment above the text, and scripts name their
 /// interpreter.
 fn of_first_line(text: &str) -> Option<&'static str> {
     let line = text.lines().next()?;
-    let known = |id: &str| ENDINGS.iter().map(|(_, known)| *known).find(|known| *known == id);
     if let Some((_, named)) = line.split_once("language: ") {
-        return known(named.split_whitespace().next()?);
+        return languages::known(named.split_whitespace().next()?);
     }
     let program = line.strip_prefix("#!")?.rsplit(['/', ' ']).next()?;
     match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "sh" | "bash" | "zsh" => Some("shellscript"),
         "node" => Some("javascript"),
-        program => known(program),
+        program => languages::known(program),
     }
 }
 
@@ -120,7 +80,8 @@ mod tests {
     #[test]
     fn every_language_that_is_read_from_a_text_has_an_ending() {
         for (language, _) in BEGINNINGS {
-            assert_eq!(of_name(&format!("a.{}", ending(language).unwrap())), Some(*language));
+            let ending = languages::ending(language).unwrap();
+            assert_eq!(of_name(&format!("a.{ending}")), Some(*language));
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::addresses;
 use crate::session::{AheadAnswer, Session};
 use api::{Answer, Around, Change, Ended, File, Known, Offered, Reading, Request, UNREAD_MS, read};
 use completion::document::{Document, Encoding, Position};
+use completion::languages;
 use feedback::event::OfferId;
 use std::collections::HashMap;
 use std::path::Path;
@@ -344,7 +345,7 @@ fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (St
     if let Some(file) = file.filter(|file| Path::new(file).is_absolute()) {
         return file_address(file);
     }
-    let ending = language::ending(language).unwrap_or("code");
+    let ending = languages::ending(language).unwrap_or("code");
     let base = file.and_then(|file| Path::new(file).file_name()?.to_str());
     let program = client.rsplit('/').next().unwrap_or_default();
     let base = base.map_or_else(|| format!("{program}-{number}.{ending}"), str::to_owned);
