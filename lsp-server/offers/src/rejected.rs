@@ -38,6 +38,9 @@ impl Rejected {
 
     /// Follows an edit of a document whose text was `was` before.
     pub fn edited(&mut self, uri: &str, was: &Rope, edit: &Edit) {
+        if self.rejects.is_empty() {
+            return;
+        }
         let end = (edit.start + edit.removed).min(was.len_chars());
         let (first, last) = (was.char_to_line(edit.start.min(end)), was.char_to_line(end));
         let inserted = Rope::from_str(&edit.inserted).len_lines() - 1;

@@ -2,7 +2,7 @@
 //! offer, and at the accept they show that answer without asking again. So the answer is computed
 //! and kept, and nothing is recorded of it before its client has come to its place.
 
-use super::{CurrentRequest, Session, SessionError, State, Turn, asking, other_code};
+use super::{CurrentRequest, Session, SessionError, State, Turn, asking};
 use crate::session::response::ResponseBuilder;
 use completion::document::Position;
 use completion::postprocess::replaced_suffix;
@@ -48,10 +48,8 @@ impl Session {
         let settings = self.services.settings.current();
         let arrived =
             self.turn(|state, turn| state.arrive_as_if(turn, (uri, position), taken, settings))?;
-        let Some(mut place) = arrived else { return Ok(None) };
-        let sources = std::mem::take(&mut place.sources);
-        let rules = other_code::quotable(&self.services, sources, &place.settings);
-        let mut pending = self.turn(|state, turn| state.prepare(turn, place, &rules))?;
+        let Some(place) = arrived else { return Ok(None) };
+        let mut pending = self.prepare(place)?;
         let _current = CurrentRequest { abort: pending.abort.clone() };
         match asking::ask(&self.services, &mut pending).await {
             Ok(generated) => {

@@ -40,7 +40,9 @@ use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
 use crate::session::completed::OpenRequest;
 use crate::session::notebooks::Notebooks;
-use crate::session::request::{Arrived, ClientRequest, PendingRequest, Start, Trigger};
+use crate::session::request::{
+    Arrived, ArrivedRequest, ClientRequest, PendingRequest, Start, Trigger,
+};
 use crate::session::response::ResponseBuilder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Encoding, PastTheEnd, Position, Source};
@@ -272,15 +274,19 @@ impl Session {
         let asked = ClientRequest { uri, position, trigger, selected, settings };
         let (path, arrived) =
             self.turn(|state, turn| (state.path_of(uri), state.arrive(turn, asked)));
-        let mut place = match arrived {
-            Ok(Arrived::Here(place)) => *place,
+        let pending = match arrived {
+            Ok(Arrived::Here(place)) => self.prepare(*place),
             Ok(Arrived::Answered(completed)) => return (path, Ok(Start::Answered(completed))),
             Err(error) => return (path, Err(error)),
         };
+        (path, pending.map(|pending| Start::Pending(Box::new(pending))))
+    }
+
+    /// Lays out the prompt of a request that has arrived, once it is known what that may quote.
+    fn prepare(&self, mut place: ArrivedRequest) -> Result<PendingRequest, SessionError> {
         let sources = std::mem::take(&mut place.sources);
         let rules = other_code::quotable(&self.services, sources, &place.settings);
-        let pending = self.turn(|state, turn| state.prepare(turn, place, &rules));
-        (path, pending.map(|pending| Start::Pending(Box::new(pending))))
+        self.turn(|state, turn| state.prepare(turn, place, &rules))
     }
 
     async fn answer(&self, mut pending: PendingRequest) -> Result<Completed, SessionError> {
