@@ -16,6 +16,5 @@ pub mod developer;
 pub mod document;
 pub mod limits;
 pub mod next_edits;
-mod printable;
 pub mod report;
 pub mod run;

@@ -13,15 +13,24 @@ const REORDERING: &[char] = &[
 /// The styles that commands write: bold, red, green, yellow, and the end of each.
 const STYLES: [&str; 5] = ["\u{1b}[1m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m", "\u{1b}[0m"];
 
-/// Returns a text of any number of lines without characters that a terminal obeys, apart from our
-/// own styles. Each is written by its number, in the form that it may have in JSON.
+/// Returns a text of any number of lines without characters that a terminal obeys. Each is written
+/// by its number, in the form that it may have in JSON.
 pub fn text(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| matches!(character, '\n' | '\t'), &STYLES)
+    escaped(text, is_layout, &[])
 }
 
-/// Returns a name, which is a part of one line and has no style.
+/// Returns the same of a text that may have our own styles.
+pub fn styled(text: &str) -> Cow<'_, str> {
+    escaped(text, is_layout, &STYLES)
+}
+
+/// Returns a name, which is a part of one line.
 pub fn name(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, &[])
+}
+
+fn is_layout(character: char) -> bool {
+    matches!(character, '\n' | '\t')
 }
 
 fn escaped<'a>(text: &'a str, stays: impl Fn(char) -> bool, styles: &[&str]) -> Cow<'a, str> {
@@ -64,9 +73,10 @@ mod tests {
         ] {
             assert_eq!(text(given), expected, "{given:?}");
         }
-        let styled = console::style("✗").red().bold().force_styling(true).to_string();
-        assert_eq!(text(&styled), styled, "what the doctor writes");
-        assert_eq!(text("\u{1b}[8m"), r"\u001b[8m", "hidden text is no style of ours");
+        let bold_red = "\u{1b}[31m\u{1b}[1m✗\u{1b}[0m";
+        assert_eq!(styled(bold_red), bold_red);
+        assert_eq!(styled("\u{1b}[8m"), r"\u001b[8m", "hidden text is no style of ours");
+        assert_eq!(text("\u{1b}[1m"), r"\u001b[1m");
         assert_eq!(name("\u{1b}[1m"), r"\u001b[1m");
         assert_eq!(name("a\nb\t.py"), r"a\u000ab\u0009.py");
         assert!(matches!(text("plain"), Cow::Borrowed(_)));

@@ -5,7 +5,6 @@ use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
 use crate::cli::output;
-use crate::cli::printable;
 use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::daemon::handshake::Command;
@@ -392,7 +391,7 @@ fn origin(entry: &Entry) -> String {
 fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> {
     if version == 0 {
         return match json {
-            true => say!("{}", json!({ "version": 0 })),
+            true => emit!("{}", json!({ "version": 0 })),
             false => say!("the model serves alone, without an adapter"),
         };
     }

@@ -82,7 +82,7 @@ async fn status(home: &Paths, json: bool) -> Result<()> {
             "token": token,
             "trouble": trouble,
         });
-        return say!("{status}");
+        return emit!("{status}");
     }
     match (enabled, listening, state.trouble) {
         (false, _, _) => say!("the HTTP API is off; `hone api on` switches it on")?,
@@ -93,8 +93,9 @@ async fn status(home: &Paths, json: bool) -> Result<()> {
         }
     }
     if let Some(token) = token.filter(|_| enabled) {
-        say!("token: {}", token.as_str())?;
-        say!("for clients that can send no token: {url}/t/{}", token.as_str())?;
+        // They are copied, so they are not wrapped.
+        emit!("token: {}", token.as_str())?;
+        emit!("for clients that can send no token: {url}/t/{}", token.as_str())?;
     }
     Ok(())
 }

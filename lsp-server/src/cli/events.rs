@@ -1,7 +1,6 @@
 //! `hone events`. It asks the daemon if one runs, and else reads its files.
 
 use crate::cli::event_log;
-use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;

@@ -1,7 +1,6 @@
 //! Lines of the log, each warning once. What is wrong with a file is found at each look at it,
 //! which may be every few seconds for months.
 
-use super::printable;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::collections::hash_map::DefaultHasher;

@@ -20,7 +20,6 @@ mod learn;
 mod log_lines;
 mod model;
 mod pause;
-mod printable;
 mod readable;
 mod report;
 mod settings;

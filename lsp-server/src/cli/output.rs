@@ -1,7 +1,6 @@
 //! What commands print. A reader that has gone, such as `head`, is no error: the rest of the
 //! output is dropped, and the command does its work to the end.
 
-use super::printable;
 use crate::report::layout::Layout;
 use anyhow::{Context, Result};
 use console::Term;
@@ -68,7 +67,7 @@ pub fn told(text: &str) {
 /// The line cannot be written, for another reason than that nobody reads.
 pub fn line(output: &mut impl Write, what: Arguments) -> Result<()> {
     let what = what.to_string();
-    match writeln!(output, "{}", printable::text(&what)).and_then(|()| output.flush()) {
+    match writeln!(output, "{}", printable::styled(&what)).and_then(|()| output.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("the output cannot be written"),
     }

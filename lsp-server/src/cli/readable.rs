@@ -17,7 +17,7 @@ pub fn run(home: &Paths) -> Result<()> {
     let access = access(home, &Configured::read(home).config)?;
     for line in std::io::stdin().lock().lines() {
         let path: PathBuf = serde_json::from_str(&line?).context("a line is no path")?;
-        say!("{}", access.may_read(&name_of_file(&path), ""))?;
+        emit!("{}", access.may_read(&name_of_file(&path), ""))?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! `hone events --verdicts`: the verdicts on the offers, for other programs.
 
 use crate::cli::events::{each_offer, is_broken_pipe};
-use crate::cli::printable;
 use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;

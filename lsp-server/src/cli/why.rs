@@ -1,7 +1,6 @@
 //! `hone why`: why the last completions and next edits ended as they did.
 
 use crate::cli::output;
-use crate::cli::printable;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::paths::Paths;

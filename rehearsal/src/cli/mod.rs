@@ -8,7 +8,6 @@ mod texts;
 
 use crate::developer::history::History;
 use crate::developer::repository::sentence;
-use crate::printable;
 use crate::report::adopt::{Adoption, Basis};
 use crate::report::chart;
 use crate::report::{ArmHeader, Conditions, RehearsalReport, Repo};

@@ -1,7 +1,6 @@
 //! What a person sees while a rehearsal runs.
 
 use super::arguments::Arguments;
-use crate::printable;
 use crate::report::{Repo, transcript};
 use crate::run::RunEvent;
 use crate::run::arm::ArmSpec;

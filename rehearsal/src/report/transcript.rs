@@ -1,7 +1,6 @@
 //! A rehearsal as one line of text for each event, for people to watch.
 
 use crate::developer::OfferOutcome;
-use crate::printable;
 use crate::run::{RequestEvent, RunEvent};
 use console::{Style, truncate_str};
 use std::time::Duration;
@@ -50,8 +49,8 @@ pub fn line(event: &RunEvent, elapsed: Duration) -> Option<String> {
 }
 
 fn request(event: &RequestEvent) -> String {
-    let typed = printable::code(event.typed.trim_start());
-    let offer = printable::code(event.offer.unwrap_or(""));
+    let typed = printable::text(event.typed.trim_start());
+    let offer = printable::text(event.offer.unwrap_or(""));
     let code = format!("{typed}{}", dim().apply_to(offer));
     let code = truncate_str(&code, CODE_COLUMNS, "…");
     let width = console::measure_text_width(&code);

@@ -7,7 +7,7 @@ use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{HISTORY_JOB, Origin, Registry};
 use crate::app::startup::{configured_manifest, engine_config, learner_program, sibling};
 use crate::cli::adapter;
-use crate::cli::{printable, readable};
+use crate::cli::readable;
 use crate::config::Config;
 use crate::learning::LearnerProgram;
 use crate::learning::history::check::{Checked, CheckedText, Right, check};
