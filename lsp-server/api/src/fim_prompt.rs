@@ -122,7 +122,7 @@ fn around(before: &str, typed: &str, after: &str, is_spaced: bool) -> Around {
     Around { before: text(before) + &text(typed), after: text(after) }
 }
 
-/// Tells whether a prompt begins with the markers of another family and has its others too.
+/// Returns true if a prompt begins with the markers of another family and has its others too.
 fn other_family(prompt: &str, served: &FimTemplate) -> Option<ForeignPrompt> {
     let text = prompt.trim_start();
     let known = templates().iter().flat_map(|template| match &template.kind {

@@ -194,8 +194,8 @@ impl Watch {
     }
 }
 
-/// Whether an edit does nothing but put a text in at this place. Editors write their own line
-/// breaks.
+/// Returns true if an edit does nothing but put a text in at this place. Editors write their own
+/// line breaks.
 fn puts_back(edit: &Edit, start: usize, text: &str) -> bool {
     edit.start == start
         && edit.removed == 0

@@ -83,7 +83,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the daemon ends, and so needs no model for an answer.
+    /// Returns true if it ends the daemon, which needs no model for that.
     pub fn ends_daemon(&self) -> bool {
         matches!(self, Command::Stop | Command::Restart)
     }

@@ -93,7 +93,7 @@ async fn start(app: &Arc<App>, wanted: &ApiConfig) -> Result<Option<Listening>> 
     }
 }
 
-/// Says which program has a port, as far as the system tells, and which port is free.
+/// Names the program that has a port, as far as the system tells, and a port that is free.
 fn taken(port: u16) -> anyhow::Error {
     let by = listener_on(port).unwrap_or_else(|| "another program".into());
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();

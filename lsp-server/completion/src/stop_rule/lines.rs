@@ -25,7 +25,7 @@ pub(super) fn columns(line: &str) -> usize {
     })
 }
 
-/// Tells whether a line, whose trailing blanks are left out, opens a block or a list by its end.
+/// Returns true if a line, without its trailing blanks, opens a block or a list by its end.
 pub(super) fn opens(line: &str) -> bool {
     OPENING.iter().any(|end| line.ends_with(end))
 }

@@ -44,7 +44,7 @@ impl BlockStart {
         end
     }
 
-    /// Tells whether a line of the text begins something that continues below it, such as a block.
+    /// Returns true if a line of the text begins something that continues below it, as a block.
     fn is_begun(&self, text: &str, scan: &SyntaxScan, line: Range<usize>) -> bool {
         let (content, column) = (text[line.clone()].trim(), columns(&text[line.clone()]));
         if self.below.first().is_some_and(|below| columns(below) > column) {
@@ -60,7 +60,7 @@ impl BlockStart {
         by_mark || is_attribute || self.goes_deeper(text, scan, line.end, column)
     }
 
-    /// Tells whether the next line with text behind `end` belongs to the one before it, by its
+    /// Returns true if the next line with text behind `end` belongs to the one before it, by its
     /// indentation or by a brace at its start.
     fn goes_deeper(&self, text: &str, scan: &SyntaxScan, end: usize, column: usize) -> bool {
         let mut at = end;
