@@ -62,7 +62,7 @@ pub fn name_of_file(path: &Path) -> Cow<'_, str> {
     if HAS_DRIVES { Cow::Owned(drives::name(&text)) } else { text }
 }
 
-/// Whether this is an address and not a path.
+/// Returns whether this is an address and not a path.
 pub fn is_address(text: &str) -> bool {
     let is_path = text.starts_with('/') || HAS_DRIVES && drives::is_path(text);
     !is_path && split_scheme(text).is_some()

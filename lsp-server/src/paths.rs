@@ -63,7 +63,7 @@ impl Paths {
         self.root.join("adapters")
     }
 
-    /// What is recorded. Only the process that holds [`Self::daemon_lock`] writes there.
+    /// Returns what is recorded. Only the process that holds [`Self::daemon_lock`] writes there.
     pub fn data(&self) -> PathBuf {
         self.root.join("data")
     }
@@ -82,7 +82,7 @@ impl Paths {
         self.data().join("forgotten")
     }
 
-    /// What the engine has computed of prompts, for the learner.
+    /// Returns what the engine has computed of prompts, for the learner.
     pub fn prompts(&self) -> PathBuf {
         self.root.join("prompts")
     }
@@ -91,7 +91,7 @@ impl Paths {
         self.run().join("daemon.lock")
     }
 
-    /// What a daemon notes while it starts, in case that it is killed.
+    /// Returns what a daemon notes while it starts, in case that it is killed.
     pub fn loading_note(&self) -> PathBuf {
         self.run().join("loading.json")
     }
@@ -143,7 +143,7 @@ impl Paths {
 pub const MAKE_WRITABLE: &str = "make the folder writable for yourself, or set HONE_HOME to \
                                  another folder";
 
-/// Why a file of Hone's own cannot be opened, and what to do about it.
+/// Returns why a file of Hone's own cannot be opened, and what to do about it.
 pub fn cannot_open(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let fix = match error.kind() {
         ErrorKind::PermissionDenied => {

@@ -5,7 +5,7 @@ use models::vocab::Vocab;
 use serde_json::Value;
 use std::path::Path;
 
-/// Whether any file of a home holds this text. Models are left out.
+/// Returns whether any file of a home holds this text. Models are left out.
 pub fn on_disk(folder: &Path, text: &str) -> bool {
     let mut found = false;
     visit(folder, &mut |bytes| {

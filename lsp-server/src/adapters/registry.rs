@@ -432,7 +432,7 @@ impl Registry {
         self.usable(entry, base_sha256)
     }
 
-    /// Whether its file still exists.
+    /// Returns whether its file still exists.
     pub fn is_kept(&self, version: AdapterVersion) -> bool {
         self.adapter_file(version).exists()
     }

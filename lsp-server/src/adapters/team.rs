@@ -184,8 +184,8 @@ impl TeamFiles {
         core.write(frame, &self.core_file())
     }
 
-    /// What rounding left out of the last contribution. A file that cannot be used counts as
-    /// nothing: less than half a step of each number is lost with it.
+    /// Returns what rounding left out of the last contribution. A file that cannot be used counts
+    /// as nothing: less than half a step of each number is lost with it.
     pub fn left(&self, frame: &Frame) -> Vec<f32> {
         let bytes = std::fs::read(self.left_file()).unwrap_or_default();
         let values = bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
@@ -230,8 +230,8 @@ impl TeamFiles {
             .with_context(|| format!("{}: cannot be written", path.display()))
     }
 
-    /// What contributions have learned from these offers, in a sentence for the user; `None` if
-    /// none has. `everything` stands for all offers there ever were.
+    /// Returns what contributions have learned from these offers, in a sentence for the user;
+    /// `None` if none has. `everything` stands for all offers there ever were.
     pub fn note(&self, offers: &HashSet<OfferId>, everything: bool) -> Option<String> {
         let ledger = match self.ledger() {
             Ok(ledger) => ledger,
@@ -296,7 +296,7 @@ impl Ledger {
         self.contributions.iter().filter(|made| !made.elsewhere)
     }
 
-    /// How many contributions were ever made.
+    /// Returns how many contributions were ever made.
     pub fn count(&self) -> u64 {
         self.mechanisms.iter().map(|mechanism| mechanism.count).sum()
     }

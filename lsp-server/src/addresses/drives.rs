@@ -10,7 +10,8 @@ use super::{decoded, split_scheme};
 const VERBATIM: &str = "//?/";
 const VERBATIM_SERVER: &str = "//?/UNC/";
 
-/// Whether a text is a path, and not an address: it begins with a drive, a slash or a backslash.
+/// Returns whether a text is a path, and not an address: it begins with a drive, a slash or a
+/// backslash.
 pub fn is_path(text: &str) -> bool {
     text.starts_with(['/', '\\']) || has_drive(text.as_bytes())
 }

@@ -117,7 +117,7 @@ impl App {
         Ok((forgotten, unsearchable.and(files)))
     }
 
-    /// What [`App::forget`] would do.
+    /// Returns what [`App::forget`] would do.
     pub async fn plan_to_forget(&self, scope: Scope) -> Result<Forgotten> {
         let log = self.services.recorder.log().clone();
         let (registry, base) =

@@ -117,8 +117,8 @@ impl Retention {
         });
     }
 
-    /// Whether a check is due: at the start, once a day, when the setting has changed, and soon
-    /// after a check that failed.
+    /// Returns whether a check is due: at the start, once a day, when the setting has changed, and
+    /// soon after a check that failed.
     fn is_due(&mut self, now_ms: u64, days: u32) -> bool {
         let is_fresh = |last: Check| last.days == days && now_ms.abs_diff(last.at_ms) < DAY_MS;
         let is_known = self.last.is_some_and(is_fresh);

@@ -142,7 +142,7 @@ impl App {
         Ok(message)
     }
 
-    /// How many labels the next contribution would learn from.
+    /// Returns how many labels the next contribution would learn from.
     pub async fn labels_for_team(&self) -> Result<usize> {
         let files = self.team_files();
         let ledger = crate::tasks::blocking(move || files.ledger()).await??;

@@ -365,7 +365,7 @@ fn adapters_table(registry: &Registry, layout: Layout) -> String {
     format!("{table}\n{}", layout.wrapped(legend))
 }
 
-/// How its trial stands.
+/// Returns how its trial stands.
 fn tried(registry: &Registry, entry: &Entry) -> &'static str {
     let end = entry.verdict.as_ref().map(|verdict| verdict.end);
     match end {
@@ -377,7 +377,7 @@ fn tried(registry: &Registry, entry: &Entry) -> &'static str {
     }
 }
 
-/// What an adapter was made of.
+/// Returns what an adapter was made of.
 fn origin(entry: &Entry) -> String {
     match entry.parent {
         _ if entry.report.job == IMPORTED => "import".into(),

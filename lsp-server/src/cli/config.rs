@@ -158,7 +158,7 @@ pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(C
     Ok((config, running))
 }
 
-/// What the user typed as a value of the setting. A text needs no quotes.
+/// Returns what the user typed as a value of the setting. A text needs no quotes.
 fn read(known: Option<&Value>, text: &str) -> Value {
     let is_text = known.is_some_and(|known| match &known["type"] {
         Value::Array(types) => types.contains(&json!("string")),

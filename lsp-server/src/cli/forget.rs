@@ -98,7 +98,7 @@ pub async fn run(home: &Paths, args: ForgetArgs) -> Result<()> {
     Ok(())
 }
 
-/// What there is to say of what was forgotten, or would be, next to how much it is.
+/// Returns what there is to say of what was forgotten, or would be, next to how much it is.
 fn notes(forgotten: &Forgotten) -> impl Iterator<Item = String> {
     let damaged = forgotten.damaged_logs.iter().map(|log| {
         format!("{}: nobody can tell what this damaged log holds, so all of it goes", log.display())
@@ -150,7 +150,7 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     Ok(result)
 }
 
-/// What `--since` says, by a clock that shows `now`.
+/// Returns what `--since` says, by a clock that shows `now`.
 fn since(text: &str, now: &Zoned) -> Result<Timestamp> {
     let at = if let Ok(at) = text.parse::<Timestamp>() {
         at

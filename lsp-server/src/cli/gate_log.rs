@@ -31,7 +31,7 @@ pub fn verdicts(home: &Path) -> Result<Vec<Label>> {
     Ok(verdicts)
 }
 
-/// What a gate has learned as the prior of another gate, and from how many verdicts it has
+/// Returns what a gate has learned as the prior of another gate, and from how many verdicts it has
 /// that. Each weight's deviation grows by `between_users`, because users differ.
 pub fn as_prior(gate: &Gate, between_users: f64) -> (Prior, u64) {
     let status = gate.status();

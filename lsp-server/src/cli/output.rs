@@ -33,7 +33,7 @@ macro_rules! emit {
 /// to clap. Neovim sets it for what it shows in a window.
 const COLUMNS: &str = "COLUMNS";
 
-/// How a screen of this command is laid out.
+/// Returns how a screen of this command is laid out.
 pub fn layout() -> Layout {
     match of_terminal(&Term::stdout()) {
         Layout::UNLIMITED => {

@@ -90,7 +90,7 @@ async fn set(home: &Paths, mut what: Vec<What>, enabled: bool) -> Result<()> {
     Ok(())
 }
 
-/// What `--for` says, in seconds.
+/// Returns what `--for` says, in seconds.
 fn seconds(text: &str) -> Result<u64> {
     let advice = || format!("--for {text}: say a time such as `30m` or `1h`");
     let span: Span = text.parse().ok().with_context(advice)?;

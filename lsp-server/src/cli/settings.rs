@@ -13,7 +13,7 @@ pub struct Configured {
     pub catalogue: Catalogue,
     /// What is wrong with the settings and with the user's manifests, each with its file.
     pub problems: Vec<String>,
-    /// Whether `model.name` names a model that is known.
+    /// True if `model.name` names a model that is known.
     is_known: bool,
 }
 

@@ -248,7 +248,8 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
     say!("{}", output::layout().fields(fields))
 }
 
-/// How many labels the next contribution would learn from; `None` without a daemon that knows.
+/// Returns how many labels the next contribution would learn from; `None` without a daemon that
+/// knows.
 async fn labels(home: &Paths) -> Option<usize> {
     let answer = client::question::<Result<usize, String>>(home, Command::LabelsForTeam).await;
     answer.ok()??.ok()
@@ -265,7 +266,7 @@ fn privacy(config: &Config, epsilon: Option<f64>) -> String {
     }
 }
 
-/// Whether the adapter that serves has a shared part.
+/// Returns whether the adapter that serves has a shared part.
 fn serves_shared(home: &Paths, base_sha256: &str) -> bool {
     let (registry, _) = Registry::open(&home.adapters(), base_sha256);
     let file = registry.adapter_file(registry.active());

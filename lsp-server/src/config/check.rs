@@ -173,7 +173,7 @@ impl From<String> for Wrong {
     }
 }
 
-/// Whether a setting may have a value, and if not, what it may have.
+/// Returns whether a setting may have a value, and if not, what it may have.
 fn judge(key: &str, value: DeValue) -> Result<(), Wrong> {
     let wrong = || Wrong::from(expected::wrong(key));
     let mut nested = value;

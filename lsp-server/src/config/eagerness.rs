@@ -59,7 +59,8 @@ impl Eagerness {
         }
     }
 
-    /// How long a request waits for the next key, given the wait that the user's typing suggests.
+    /// Returns how long a request waits for the next key, given the wait that the user's typing
+    /// suggests.
     pub fn wait(self, suggested: Duration) -> Duration {
         match self {
             Eagerness::Quiet => (suggested * 2).min(WAIT_MAX),

@@ -84,7 +84,7 @@ fn example(key: &str, known: &Value) -> Option<String> {
     known.get("default").filter(|default| !default.is_null()).map(Value::to_string)
 }
 
-/// Whether settings may stand below this one.
+/// Returns whether settings may stand below this one.
 pub fn is_table(known: &Value) -> bool {
     known.get("properties").is_some() || known["additionalProperties"].is_object()
 }

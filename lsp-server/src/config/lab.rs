@@ -90,7 +90,7 @@ impl Default for LabConfig {
 }
 
 impl LabConfig {
-    /// How much of a document a prompt holds.
+    /// Returns how much of a document a prompt holds.
     pub fn window(&self) -> Window {
         Window { prefix_chars: self.prefix_chars, suffix_chars: self.suffix_chars }
     }

@@ -156,7 +156,7 @@ impl Default for GateConfig {
 }
 
 impl CompletionConfig {
-    /// Whether this language is completed as the user types.
+    /// Returns whether this language is completed as the user types.
     pub fn is_on(&self, language: &str) -> bool {
         if !self.enabled {
             return false;
@@ -168,7 +168,7 @@ impl CompletionConfig {
         named.copied().unwrap_or(true)
     }
 
-    /// Whether a language is one of prose, and only for that reason is not completed.
+    /// Returns whether a language is one of prose, and only for that reason is not completed.
     pub fn is_silent_prose(&self, language: &str) -> bool {
         !self.prose && prose::is_prose(language) && !self.languages.contains_key(language)
     }
@@ -292,7 +292,7 @@ impl Config {
     }
 }
 
-/// Where a setting stands in a file, such as `config.toml:3`.
+/// Returns where a setting stands in a file, such as `config.toml:3`.
 pub fn place(path: &Path, key: &str) -> String {
     let text = file::read(path).unwrap_or_default();
     match check::line_of_key(&text, key) {

@@ -133,8 +133,8 @@ pub fn has_started_since(home: &Paths, error: &anyhow::Error) -> bool {
     in_use && lock_is_held(home).unwrap_or(false)
 }
 
-/// Whether an error means that there is no daemon: the socket is missing, or a dead daemon left it,
-/// or the daemon died before it accepted the connection.
+/// Returns whether an error means that there is no daemon: the socket is missing, or a dead daemon
+/// left it, or the daemon died before it accepted the connection.
 fn means_no_daemon(error: ErrorKind) -> bool {
     use ErrorKind::{ConnectionRefused, ConnectionReset, NotFound};
     matches!(error, NotFound | ConnectionRefused | ConnectionReset)

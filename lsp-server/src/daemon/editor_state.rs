@@ -192,7 +192,7 @@ impl EditorState {
         self.handshake = Some(request);
     }
 
-    /// Whether the editor's `initialize` request was answered.
+    /// Returns whether the editor's `initialize` request was answered.
     pub fn has_begun(&self) -> bool {
         self.handshake.is_some()
     }

@@ -62,7 +62,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// What the job has changed of the shared part.
+    /// Returns what the job has changed of the shared part.
     pub fn change(&self, report: &UpdateReport, core: &Core) -> Result<Vec<f32>> {
         read_values(&self.values, report, core)
     }

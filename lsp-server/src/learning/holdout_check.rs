@@ -41,7 +41,7 @@ pub async fn refusal(
     }
 }
 
-/// What the candidate has forgotten, if it is too much.
+/// Returns what the candidate has forgotten, if it is too much.
 async fn forgotten(
     engine: &EngineHandle,
     candidate: AdapterVersion,

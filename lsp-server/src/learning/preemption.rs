@@ -84,7 +84,7 @@ mod tests {
         Command::new("sleep").arg("60").spawn().unwrap()
     }
 
-    /// Whether the state letter in /proc is T (stopped).
+    /// Returns whether the state letter in /proc is T (stopped).
     fn is_stopped(child: &Child) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
         stat.rsplit(") ").next().unwrap().starts_with('T')

@@ -75,7 +75,8 @@ impl Resources {
     }
 }
 
-/// Whether the machine runs on battery power; false if there is no battery or it cannot be asked.
+/// Returns whether the machine runs on battery power; false if there is no battery or it cannot be
+/// asked.
 fn on_battery() -> bool {
     let batteries = Manager::new().and_then(|manager| manager.batteries());
     let discharges = |state: State| matches!(state, State::Discharging | State::Empty);

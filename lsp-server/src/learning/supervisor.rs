@@ -56,7 +56,7 @@ pub struct Supervisor {
     next_job: u64,
     /// Requests to learn for the team, if anybody may make them.
     contributions: Option<mpsc::Receiver<contribution::Request>>,
-    /// Whether learning was on when the running update began. A user may ask for one update while
+    /// True if learning was on when the running update began. A user may ask for one update while
     /// learning is paused.
     was_learning: bool,
 }
@@ -328,7 +328,7 @@ async fn resources() -> Option<Resources> {
     crate::tasks::blocking(Resources::now).await.ok()
 }
 
-/// Whether enough labels wait for an update, and something can be learned.
+/// Returns whether enough labels wait for an update, and something can be learned.
 fn is_due(services: &Services) -> bool {
     let config = services.settings.current();
     config.learning.enabled

@@ -40,7 +40,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether the user asked for it. Retention is automatic.
+    /// Returns whether the user asked for it. Retention is automatic.
     pub fn is_by_user(&self) -> bool {
         !matches!(self, Scope::Before { .. })
     }

@@ -71,7 +71,7 @@ impl Nearby {
         Nearby { before, after: text.slice(cursor..to).to_string() }
     }
 
-    /// Whether the text holds a credential, with `text` inserted at the cursor.
+    /// Returns whether the text holds a credential, with `text` inserted at the cursor.
     pub fn holds_secret_with(&self, text: &str) -> bool {
         secrets::holds_secret(&[&self.before, text, &self.after].concat())
     }
@@ -173,8 +173,8 @@ impl QuoteRules for QuotableFiles {
     }
 }
 
-/// Whether the text that the user wrote at a place may be stored. This depends on what is around it
-/// now.
+/// Returns whether the text that the user wrote at a place may be stored. This depends on what is
+/// around it now.
 pub fn may_tell(text: &Rope, at: usize) -> bool {
     let window = Window { prefix_chars: 0, suffix_chars: 0 };
     !Nearby::of(text, at.min(text.len_chars()), window).holds_secret_with("")

@@ -29,8 +29,8 @@ fn answer(method: &str) -> Option<Value> {
     })
 }
 
-/// Whether a client was written for the older agent. Such a client counts in UTF-16, even if its
-/// editor offers another encoding.
+/// Returns whether a client was written for the older agent. Such a client counts in UTF-16, even
+/// if its editor offers another encoding.
 pub fn speaks_agent(initialization_options: Option<&Value>) -> bool {
     initialization_options.is_some_and(|options| options.get("editorPluginInfo").is_some())
 }

@@ -134,7 +134,7 @@ pub async fn write(writer: &mut (impl AsyncWrite + Unpin), body: &[u8]) -> io::R
     writer.flush().await
 }
 
-/// What is wrong with a message of so many bytes.
+/// Returns what is wrong with a message of so many bytes.
 pub fn too_long(bytes: usize) -> String {
     let size = |bytes: usize| Size(bytes as u64);
     format!("has {}, and Hone reads at most {}", size(bytes), size(MAX_MESSAGE_BYTES))

@@ -135,7 +135,7 @@ fn complete(fields: &mut Map<String, Value>) {
     }
 }
 
-/// What is wrong with a notification about a document.
+/// Returns what is wrong with a notification about a document.
 fn problem(method: &str, params: &Value) -> Option<String> {
     match method {
         "textDocument/didOpen" => wrong::<lsp::DidOpenTextDocumentParams>(params),

@@ -29,7 +29,7 @@ impl LostParams {
         self.method.ends_with("/didClose") && !self.uri.is_empty()
     }
 
-    /// What it means for the document, and what to do about it.
+    /// Returns what it means for the document, and what to do about it.
     pub fn consequence(&self) -> String {
         let LostParams { method, problem, .. } = self;
         if method.ends_with("/didOpen") {

@@ -199,7 +199,7 @@ fn percent(y: &f64) -> String {
     format!("{:.0} %", 100.0 * y)
 }
 
-/// How often an offer was shown, and how often it was accepted.
+/// Returns how often an offer was shown, and how often it was accepted.
 pub fn rates(report: &Report) -> anyhow::Result<String> {
     let day = |index: usize| &report.days[index].figures;
     let shown = points(report, |index| day(index).shown_rate);

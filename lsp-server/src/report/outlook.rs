@@ -55,7 +55,7 @@ impl OutlookBuilder {
         }
     }
 
-    /// What the other two would have meant; nothing while little is known.
+    /// Returns what the other two would have meant; nothing while little is known.
     pub fn outlooks(&self) -> Vec<Outlook> {
         let balanced = self.levels[1];
         if self.judged < OFFERS_MIN || balanced.offers == 0.0 || balanced.characters == 0.0 {

@@ -29,7 +29,7 @@ pub struct Status {
     pub adapter: AdapterStatus,
     pub episodes: Counts,
     pub evidence: Evidence,
-    /// Whether `hone pause completions` is in force. Then only an invoked completion is answered.
+    /// True if `hone pause completions` is in force. Then only an invoked completion is answered.
     pub completions_paused: bool,
     /// The last request for a completion that was answered, and why it ended as it did.
     pub last_request: Option<RecentRequest>,
@@ -77,7 +77,7 @@ pub struct DaemonStatus {
     pub sessions: usize,
     /// The memory that the daemon takes, with the model's.
     pub memory_bytes: Option<u64>,
-    /// Whether a setting has changed that takes effect only at the next start.
+    /// True if a setting has changed that takes effect only at the next start.
     pub needs_restart: bool,
 }
 
@@ -131,7 +131,7 @@ impl ModelFile {
         }
     }
 
-    /// What is wrong and what to do about it, if anything is.
+    /// Returns what is wrong and what to do about it, if anything is.
     pub fn trouble(self) -> Option<String> {
         let state = match self {
             ModelFile::Here => return None,
@@ -294,7 +294,8 @@ pub fn screen(status: &Status, layout: Layout) -> String {
     format!("{above}\n{}", layout.fields(fields))
 }
 
-/// What Hone is worth to the user, as a line of its own. It is empty before anything was written.
+/// Returns what Hone is worth to the user, as a line of its own. It is empty before anything was
+/// written.
 fn headline(written: &Written) -> String {
     let total = written.total();
     let Some(share) = total.kept_share() else { return String::new() };

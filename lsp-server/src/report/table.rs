@@ -49,7 +49,7 @@ pub fn table(report: &Report, layout: Layout) -> String {
     layout.wrapped(&parts.join("\n"))
 }
 
-/// What the user gets, in one sentence.
+/// Returns what the user gets, in one sentence.
 pub fn headline(figures: &Figures) -> Option<String> {
     let (share, wrong) = (figures.kept_share?, figures.wrong_per_100_lines?);
     Some(format!(

@@ -73,7 +73,7 @@ impl AdapterService {
         self.serving.load_full()
     }
 
-    /// Why nothing can be learned, in a sentence for the user.
+    /// Returns why nothing can be learned, in a sentence for the user.
     pub fn learning_refusal(&self) -> Option<String> {
         let of_model = models::architecture::learning_refusal(&self.model.architecture);
         of_model.or_else(|| self.serving.load().learning_refusal())

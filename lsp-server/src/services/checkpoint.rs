@@ -20,8 +20,8 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Whether no checkpoint is being written. Then only one copy of the derived state is in
-    /// memory.
+    /// Returns whether no checkpoint is being written. Then only one copy of the derived state is
+    /// in memory.
     #[cfg(test)]
     pub fn is_idle(&self) -> bool {
         !self.under_way.load(Ordering::Relaxed)

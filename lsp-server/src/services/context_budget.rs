@@ -34,7 +34,8 @@ pub struct ContextBudget {
 }
 
 impl ContextBudget {
-    /// Where no time passes, in a rehearsal, the amount does not depend on how busy the machine is.
+    /// Begins with the guess of a speed. In a rehearsal no time passes, so that there the amount
+    /// does not depend on how busy the machine is.
     pub fn new(speed: &PromptSpeed, clock: &dyn Clock) -> ContextBudget {
         let speed = if clock.passes() { speed.clone() } else { PromptSpeed::default() };
         ContextBudget { speed, token: AtomicU64::new(0) }
@@ -47,7 +48,7 @@ impl ContextBudget {
         if chars < LEAST { 0 } else { chars / STEP * STEP }
     }
 
-    /// Why it is so many, for the user to read.
+    /// Returns why it is so many, for the user to read.
     pub fn reason(&self) -> String {
         if !self.speed.is_measured() {
             return "how fast this machine computes prompts is not known yet".into();

@@ -97,7 +97,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether something was offered.
+    /// Returns whether something was offered.
     pub fn is_offer(&self) -> bool {
         matches!(self, Reason::Shown | Reason::TypedThrough)
     }
@@ -169,7 +169,7 @@ impl Reason {
         }
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about it.
     pub fn remedy(&self) -> Option<String> {
         let command = match self {
             Reason::SwitchedOff | Reason::Snoozed { .. } => "hone resume completions".into(),

@@ -30,7 +30,7 @@ pub struct RecentRequest {
     pub path: String,
     /// Counted from one, as editors show it.
     pub line: u32,
-    /// Whether the user invoked it.
+    /// True if the user invoked it.
     pub invoked: bool,
     /// From the request to its answer.
     pub took_ms: u64,

@@ -370,7 +370,7 @@ impl Recorder {
         batch
     }
 
-    /// Whether nothing was forgotten since this batch was taken.
+    /// Returns whether nothing was forgotten since this batch was taken.
     pub fn is_current(&self, batch: &Batch) -> bool {
         self.state.lock().fold.is_current(batch)
     }

@@ -41,12 +41,12 @@ impl Current {
         }
     }
 
-    /// Whether a document is completed as the user types.
+    /// Returns whether a document is completed as the user types.
     pub fn completes(&self, path: &str, language: &str) -> bool {
         self.silence(path, language).is_none()
     }
 
-    /// Why a document is not completed as the user types, if it is not.
+    /// Returns why a document is not completed as the user types, if it is not.
     pub fn silence(&self, path: &str, language: &str) -> Option<Reason> {
         if !self.completion.enabled {
             return Some(Reason::SwitchedOff);
@@ -103,7 +103,7 @@ impl Settings {
         self.changed.subscribe()
     }
 
-    /// Whether a setting has changed that takes effect only at the next start.
+    /// Returns whether a setting has changed that takes effect only at the next start.
     pub fn needs_restart(&self) -> bool {
         self.current.load().model != self.loaded
     }

@@ -140,7 +140,7 @@ impl User {
     }
 }
 
-/// How long the gate takes to learn from an outcome.
+/// Returns how long the gate takes to learn from an outcome.
 fn gate_updates() -> Vec<Duration> {
     let mut gate = EditGate::default();
     let mut random = StdRng::seed_from_u64(2);

@@ -10,8 +10,8 @@ use tests::processes::succeeds;
 use tests::skip::{Missing, skipped};
 use tests::{Home, Model, QUICK};
 
-/// What the commands need that do not run without an argument. The path is that of a temporary
-/// folder.
+/// Returns what the commands need that do not run without an argument. The path is that of a
+/// temporary folder.
 fn arguments(command: &str, folder: &Path) -> Vec<String> {
     let new = folder.join("new").display().to_string();
     let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();

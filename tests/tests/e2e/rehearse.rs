@@ -184,7 +184,8 @@ fn an_interrupted_rehearsal_goes_on() {
     assert_eq!(differences(&resumed, &again, ""), [""; 0], "a finished rehearsal is not run again");
 }
 
-/// What the prompts of Ada's commit quote. It uses a file of Grace's commit, which nobody opens.
+/// Returns what the prompts of Ada's commit quote. It uses a file of Grace's commit, which nobody
+/// opens.
 fn quoted(arguments: &[&str]) -> Vec<String> {
     let (repo, temporary) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     git(repo.path(), &["init", "--quiet"]);

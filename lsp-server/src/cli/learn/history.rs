@@ -284,8 +284,8 @@ impl Work<'_> {
     }
 }
 
-/// What the check says. What was learned must give more right characters than the model alone and
-/// than what serves now, and must have forgotten no ordinary code.
+/// Returns what the check says. What was learned must give more right characters than the model
+/// alone and than what serves now, and must have forgotten no ordinary code.
 fn verdict(
     checked: &Checked,
     texts: usize,

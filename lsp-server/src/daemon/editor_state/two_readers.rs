@@ -177,8 +177,8 @@ async fn settle(editor: &mut Editor) {
 
 type Held = BTreeMap<String, (String, String, String, bool)>;
 
-/// What a session holds, without documents that are named after a notebook that does not have them:
-/// their messages cannot be repeated.
+/// Returns what a session holds, without documents that are named after a notebook that does not
+/// have them: their messages cannot be repeated.
 fn held(session: &Session) -> Held {
     let all = session.held().into_iter();
     all.filter(|(uri, (path, .., is_cell))| *is_cell || *path == addresses::name(uri)).collect()

@@ -136,7 +136,7 @@ fn drawn(output: &[u8], access: &Access) -> Result<Drawn> {
     Ok(Drawn { head, root, older: texts, newest })
 }
 
-/// Whether the daemon might store this text, if it was typed today.
+/// Returns whether the daemon might store this text, if it was typed today.
 fn may_learn(text: &Written, root: &Path, access: &Access) -> bool {
     let path = root.join(&text.path);
     let document = Rope::from_str(&text.text);

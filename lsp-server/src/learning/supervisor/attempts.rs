@@ -104,7 +104,7 @@ impl Supervisor {
     }
 }
 
-/// How long to wait after so many attempts in a row that came to nothing.
+/// Returns how long to wait after so many attempts in a row that came to nothing.
 fn backoff(attempts: u32) -> Duration {
     let doublings = attempts.saturating_sub(1).min(16);
     FIRST_BACKOFF.saturating_mul(1 << doublings).min(MAX_BACKOFF)

@@ -12,7 +12,7 @@ pub type Stream = UnixStream;
 pub type ReadHalf = OwnedReadHalf;
 pub type WriteHalf = OwnedWriteHalf;
 
-/// Whether an end can say that it will write nothing more, and still read.
+/// True if an end can say that it will write nothing more, and still read.
 pub const CLOSES_ONE_DIRECTION: bool = true;
 
 /// The longest path that a Unix socket can have on Linux and macOS, in bytes.
@@ -49,7 +49,7 @@ pub async fn connect(socket: &Path) -> io::Result<Stream> {
     UnixStream::connect(socket).await
 }
 
-/// Whether the process at the other end is one of this user.
+/// Returns whether the process at the other end is one of this user.
 pub fn is_with_own_user(stream: &Stream) -> io::Result<bool> {
     Ok(stream.peer_cred()?.uid() == user())
 }

@@ -15,7 +15,7 @@ const OTHERS: u32 = 0o077;
 const EVERYBODY_WRITES: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Whether a path begins with the letter of a drive or the name of a server, and `\\` parts it.
+/// True if a path begins with the letter of a drive or the name of a server, and `\\` parts it.
 pub const HAS_DRIVES: bool = false;
 
 /// True if the system takes names for the same that differ in the case of letters.
@@ -43,7 +43,7 @@ pub fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Whether this user owns what lies at the path, and what it links to.
+/// Returns whether this user owns what lies at the path, and what it links to.
 pub fn is_own(path: &Path) -> io::Result<bool> {
     Ok(path.symlink_metadata()?.uid() == user() && path.metadata()?.uid() == user())
 }
@@ -69,7 +69,7 @@ pub fn check_writable(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
-/// Whether only this user can open the file, and how that is written.
+/// Returns whether only this user can open the file, and how that is written.
 pub fn is_private(path: &Path) -> io::Result<(bool, String)> {
     let mode = path.symlink_metadata()?.mode();
     Ok((mode & OTHERS == 0, format!("mode {:o}", mode & 0o777)))
@@ -98,7 +98,7 @@ pub fn identity_of(file: &File) -> Option<FileId> {
     file.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
-/// Whether both paths are names of the same file.
+/// Returns whether both paths are names of the same file.
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some() && identity(one) == identity(other)
 }

@@ -25,7 +25,7 @@ pub type Stream = Box<dyn Pipe>;
 pub type ReadHalf = tokio::io::ReadHalf<Stream>;
 pub type WriteHalf = tokio::io::WriteHalf<Stream>;
 
-/// Whether an end can say that it will write nothing more, and still read. A pipe is closed in both
+/// True if an end can say that it will write nothing more, and still read. A pipe is closed in both
 /// directions at once.
 pub const CLOSES_ONE_DIRECTION: bool = false;
 
@@ -97,8 +97,8 @@ pub async fn connect(socket: &Path) -> io::Result<Stream> {
     }
 }
 
-/// Whether the pipe belongs to this user. A client thereby knows that no other user listens. The
-/// pipe's access list lets no other user connect.
+/// Returns whether the pipe belongs to this user. A client thereby knows that no other user
+/// listens. The pipe's access list lets no other user connect.
 pub fn is_with_own_user(stream: &Stream) -> io::Result<bool> {
     Ok(owner_of_handle(stream.as_raw_handle())? == own_user()?)
 }

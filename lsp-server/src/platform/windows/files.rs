@@ -14,7 +14,7 @@ use windows_sys::Win32::Storage::FileSystem::{
     CreateDirectoryW, FILE_FLAG_OPEN_REPARSE_POINT, GetDiskFreeSpaceExW,
 };
 
-/// Whether a path begins with the letter of a drive or the name of a server, and `\\` parts it.
+/// True if a path begins with the letter of a drive or the name of a server, and `\\` parts it.
 pub const HAS_DRIVES: bool = true;
 
 /// True if the system takes names for the same that differ in the case of letters.
@@ -57,7 +57,7 @@ pub fn make_private_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether this user owns what lies at the path.
+/// Returns whether this user owns what lies at the path.
 pub fn is_own(path: &Path) -> io::Result<bool> {
     let (owner, _) = owner_and_list(path)?;
     Ok(owner == own_user()? || owner == ADMINISTRATORS)
@@ -84,7 +84,7 @@ pub fn check_writable(folder: &Path) -> io::Result<()> {
     tempfile::tempfile_in(folder).map(drop)
 }
 
-/// Whether only this user can open the file, and how that is written.
+/// Returns whether only this user can open the file, and how that is written.
 pub fn is_private(path: &Path) -> io::Result<(bool, String)> {
     let (_, list) = owner_and_list(path)?;
     Ok((lets_in_nobody_but(&own_user()?, &list), "by its access list".to_owned()))
@@ -119,7 +119,7 @@ pub fn identity_of(_file: &File) -> Option<FileId> {
     Some(())
 }
 
-/// Whether both paths are names of the same file.
+/// Returns whether both paths are names of the same file.
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
     same_file::is_same_file(one, other).unwrap_or(false)
 }

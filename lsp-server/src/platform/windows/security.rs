@@ -218,7 +218,7 @@ pub fn owner_and_list(path: &Path) -> io::Result<(String, String)> {
     unsafe { Ok((sid_text(owner)?, take_text(list))) }
 }
 
-/// Whether an access list lets in nobody but this user and Windows itself:
+/// Returns whether an access list lets in nobody but this user and Windows itself:
 /// `D:PAI(A;OICI;FA;;;S-1-5-21-…)(A;OICI;FA;;;SY)`.
 pub fn lets_in_nobody_but(user: &str, list: &str) -> bool {
     let entries: Vec<&str> = list.split('(').skip(1).collect();

@@ -70,7 +70,7 @@ impl Api {
         self.clients.app.tick();
     }
 
-    /// What was offered, with what became of it last.
+    /// Returns what was offered, with what became of it last.
     fn offers(&self) -> Vec<(String, Option<Outcome>)> {
         let mut offers: Vec<(String, String, Option<Outcome>)> = vec![];
         let scanned = self.log.scan(0, &mut |event| {

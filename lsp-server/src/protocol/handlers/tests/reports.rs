@@ -3,7 +3,8 @@
 use super::*;
 use feedback::event::Outcome;
 
-/// What the log says of the offers: their events in order, without their ids and completions.
+/// Returns what the log says of the offers: their events in order, without their ids and
+/// completions.
 fn recorded(daemon: &TestDaemon) -> Vec<Value> {
     daemon.log.flush().unwrap();
     let mut events = vec![];
