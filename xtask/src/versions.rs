@@ -16,7 +16,7 @@ const JSON: [(&str, &str); 3] = [
 /// The Neovim plugin's own version, and what stands around it.
 const LUA: (&str, &str) = ("neovim/lua/hone/version.lua", "return '");
 
-/// Where the members of the workspace are listed, and what their manifests say of the version.
+/// The file that lists the members of the workspace, and the line on the version in theirs.
 const MANIFEST: &str = "Cargo.toml";
 const INHERITED: &str = "version.workspace = true";
 
@@ -58,7 +58,7 @@ fn read(root: &Path, file: &str) -> Result<String> {
 }
 
 /// The folders that the list `members = [...]` names.
-fn members(manifest: &str) -> Vec<&str> {
+pub fn members(manifest: &str) -> Vec<&str> {
     let list = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']'));
     let list = list.map_or("", |(list, _)| list);
     list.split('"').skip(1).step_by(2).collect()
