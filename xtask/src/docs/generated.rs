@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
+use textwrap::{Options, WordSplitter};
 
 const SETTINGS: &str = "docs/book/src/settings.md";
 const COMMANDS: &str = "docs/book/src/commands.md";
@@ -18,7 +19,7 @@ const END: &str = "<!-- end: generated -->";
 const TEXT_COLUMNS: usize = 100;
 const HELP_COLUMNS: usize = 96;
 
-/// What clap lists below every command that has commands.
+/// The command that clap lists below every command that has commands.
 const HELP_COMMAND: &str = "help";
 
 /// Fails if a page differs from what the built programs say, or writes it if `write` is set.
@@ -115,7 +116,7 @@ fn add_setting(key: &str, schema: &Value, made: &mut String) {
     *made += &format!("{}\n", filled(&facts.join(" "), "", ""));
 }
 
-/// What a number may be. Nothing is said of a count, which cannot be below 0 anyway.
+/// Returns the range of a number. Nothing is said of a count, which cannot be below 0 anyway.
 fn range(schema: &Value) -> Option<String> {
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
     let least = bound("minimum").filter(|&least| least != 0.0 || schema["type"] == "number");
@@ -135,25 +136,13 @@ fn range(schema: &Value) -> Option<String> {
     Some(format!("{first}{}.", &text[1..]))
 }
 
-/// The words of a text in lines of at most [`TEXT_COLUMNS`], the first behind `first` and the
-/// others behind `indent`.
+/// Returns the words of a text in lines of at most [`TEXT_COLUMNS`], the first behind `first` and
+/// the others behind `indent`.
 fn filled(text: &str, first: &str, indent: &str) -> String {
-    let mut lines = String::new();
-    let mut line = first.to_owned();
-    let mut is_empty = true;
-    for word in text.split_whitespace() {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > TEXT_COLUMNS {
-            lines += &format!("{line}\n");
-            line = indent.to_owned();
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line += word;
-        is_empty = false;
-    }
-    format!("{lines}{line}\n")
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let lines = Options::new(TEXT_COLUMNS).initial_indent(first).subsequent_indent(indent);
+    let lines = lines.word_splitter(WordSplitter::NoHyphenation).break_words(false);
+    textwrap::fill(&words.join(" "), lines) + "\n"
 }
 
 fn commands(hone: &Hone) -> Result<String> {
@@ -181,7 +170,7 @@ fn add_command(hone: &Hone, command: &[&str], made: &mut String) -> Result<()> {
 fn names(help: &str) -> Vec<String> {
     let groups = help.split("\n\n").filter(|part| part.starts_with("Commands"));
     let listed = groups.flat_map(|group| group.lines().skip(1));
-    // A description that goes on in the next line is indented further.
+    // A description that continues in the next line is indented further.
     let first_lines = listed.filter(|line| !line.starts_with("   "));
     let names = first_lines.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != HELP_COMMAND).map(str::to_owned).collect()

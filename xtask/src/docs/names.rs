@@ -1,11 +1,10 @@
 //! The names of the code that a page mentions, such as `` `session/mod.rs:complete` ``.
 
-use super::repository_files;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What declares a name in Rust.
+/// The keywords that declare a name in Rust.
 const KEYWORDS: [&str; 7] = ["fn", "struct", "enum", "trait", "const", "type", "macro_rules!"];
 
 /// A file that a page mentions and, behind a colon, perhaps something that it declares.
@@ -16,10 +15,9 @@ struct Mention<'a> {
     name: Option<&'a str>,
 }
 
-/// Files and names that the page mentions and that the code does not have.
-pub fn missing(root: &Path, page: &str) -> Result<Vec<String>> {
+/// Returns the files and names that the page mentions and that are not among the repository's.
+pub fn missing(root: &Path, files: &[PathBuf], page: &str) -> Result<Vec<String>> {
     let text = fs::read_to_string(root.join(page)).with_context(|| page.to_owned())?;
-    let files = repository_files(root)?;
     let mut problems = vec![];
     for Mention { line, file, name } in mentions(&text) {
         let ends = |path: &&PathBuf| path.ends_with(file);
@@ -39,7 +37,7 @@ pub fn missing(root: &Path, page: &str) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// What stands in backticks and names a Rust file, with or without the crate before it.
+/// Returns the texts in backticks that name a Rust file, with or without the crate before it.
 fn mentions(text: &str) -> Vec<Mention<'_>> {
     let mut found = vec![];
     let mut line = 1;
