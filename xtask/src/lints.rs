@@ -26,8 +26,7 @@ static IS_COPIED: OnceLock<()> = OnceLock::new();
 /// this level, and two minutes less to compile.
 const NOT_OPTIMISED: [&str; 2] = ["-C", "opt-level=0"];
 
-/// What clippy writes, and nobody reads.
-const OUTPUT: &str = "lints";
+const DENY_WARNINGS: [&str; 2] = ["-D", "warnings"];
 
 /// Lets a cargo command lint what it compiles.
 pub fn with_lints<'a>(workspace: &Workspace, cargo: &'a mut Command) -> Result<&'a mut Command> {
@@ -56,51 +55,47 @@ pub fn is_compiler(arguments: &[OsString]) -> bool {
     name.is_some_and(|name| name == WRAPPER) && arguments.len() > 1
 }
 
-/// `rustc-and-clippy rustc …`: what rustc does, then what clippy says. Clippy leaves out a library
-/// whose tests it reads anyway, because they are compiled with the whole library.
+/// `rustc-and-clippy rustc …`: what rustc does, and what clippy says. Clippy is the compiler with
+/// more lints and without the optimiser's first passes, which only libraries need: what users'
+/// programs compute with is in them. Clippy reads a library when its tests are compiled, because
+/// they are compiled with the whole library.
 pub fn compile(arguments: &[OsString]) -> Result<()> {
     let (rustc, arguments) = (&arguments[1], &arguments[2..]);
-    let run = |command: &mut Command| -> Result<()> {
-        let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
-        ensure!(status.success(), "{} failed ({status})", command.get_program().display());
-        Ok(())
-    };
-    let Some(output) = lint_output(arguments) else {
+    if !arguments.iter().any(|argument| argument == "--out-dir") {
+        // Cargo only asks what the compiler can do.
         return run(Command::new(rustc).args(arguments));
-    };
+    }
     if is_example(arguments) {
-        return read_example(rustc, arguments, run);
+        return read_example(rustc, arguments);
     }
-    if is_test(arguments) || !is_optimised(arguments) {
-        // Clippy is the compiler with more lints and without the optimiser's first passes, which
-        // users' programs need and tests do not. So one call does both.
-        let mut both = Command::new("clippy-driver");
-        both.arg(rustc).args(arguments).args(["-D", "warnings"]);
-        if is_hardly_used(arguments) {
-            both.args(NOT_OPTIMISED);
-        }
-        return run(&mut both);
+    let mut command = if is_library(arguments) && !is_test(arguments) {
+        Command::new(rustc)
+    } else {
+        clippy(rustc)
+    };
+    command.args(arguments).args(DENY_WARNINGS);
+    if is_hardly_used(arguments) {
+        command.args(NOT_OPTIMISED);
     }
-    run(Command::new(rustc).args(arguments).args(["-D", "warnings"]))?;
-    if !is_read_with_its_tests(arguments) {
-        fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
-        let mut clippy = Command::new("clippy-driver");
-        clippy.arg(rustc).args(lint_arguments(arguments, &output)).args(["-D", "warnings"]);
-        run(&mut clippy)?;
-    }
+    run(&mut command)
+}
+
+fn clippy(rustc: &OsString) -> Command {
+    let mut clippy = Command::new("clippy-driver");
+    clippy.arg(rustc);
+    clippy
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(status.success(), "{} failed ({status})", command.get_program().display());
     Ok(())
 }
 
 /// Lets clippy check an example. An empty file stands for the program, so that cargo does not take
 /// it for one that is still to be built. A build without this compiler makes the program.
-fn read_example(
-    rustc: &OsString,
-    arguments: &[OsString],
-    run: impl Fn(&mut Command) -> Result<()>,
-) -> Result<()> {
-    let mut clippy = Command::new("clippy-driver");
-    clippy.arg(rustc).args(without_code(arguments)).args(["-D", "warnings"]);
-    run(&mut clippy)?;
+fn read_example(rustc: &OsString, arguments: &[OsString]) -> Result<()> {
+    run(clippy(rustc).args(without_code(arguments)).args(DENY_WARNINGS))?;
     let program = program(arguments).context("an example without a name")?;
     fs::write(&program, "").with_context(|| program.display().to_string())
 }
@@ -144,51 +139,13 @@ fn is_test(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--test")
 }
 
-/// Returns true if cargo asks for an optimised crate. It leaves the level out if that is 0.
-fn is_optimised(arguments: &[OsString]) -> bool {
-    arguments.iter().any(|argument| argument.to_string_lossy().starts_with("opt-level="))
-}
-
 fn source(arguments: &[OsString]) -> Option<&Path> {
-    arguments.iter().map(Path::new).find(|path| is_source(path))
+    let is_source = |path: &&Path| path.extension().is_some_and(|extension| extension == "rs");
+    arguments.iter().map(Path::new).find(is_source)
 }
 
-fn is_source(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "rs")
-}
-
-/// Returns true if these arguments compile a library without its tests.
-fn is_read_with_its_tests(arguments: &[OsString]) -> bool {
-    let is_library = |pair: &[OsString]| pair[0] == "--crate-type" && pair[1] == "lib";
-    arguments.windows(2).any(is_library) && !is_test(arguments)
-}
-
-/// Where clippy may write; none where cargo only asks what the compiler can do.
-fn lint_output(arguments: &[OsString]) -> Option<PathBuf> {
-    let at = arguments.iter().position(|argument| argument == "--out-dir")?;
-    Some(Path::new(arguments.get(at + 1)?).join(OUTPUT))
-}
-
-/// The compiler's arguments, so that they compile nothing and cargo takes nothing for a
-/// result.
-fn lint_arguments(arguments: &[OsString], output: &Path) -> Vec<OsString> {
-    let mut lint: Vec<OsString> = vec![];
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let text = argument.to_string_lossy();
-        if text == "--out-dir" {
-            arguments.next();
-            lint.extend([argument.clone(), output.into()]);
-        } else if text.starts_with("--emit=") {
-            lint.push("--emit=metadata".into());
-        } else if let Some(kinds) = text.strip_prefix("--json=") {
-            let kinds: Vec<&str> = kinds.split(',').filter(|kind| *kind != "artifacts").collect();
-            lint.push(format!("--json={}", kinds.join(",")).into());
-        } else {
-            lint.push(argument.clone());
-        }
-    }
-    lint
+fn is_library(arguments: &[OsString]) -> bool {
+    arguments.windows(2).any(|pair| pair[0] == "--crate-type" && pair[1] == "lib")
 }
 
 #[cfg(test)]
@@ -197,21 +154,6 @@ mod tests {
 
     fn arguments(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
-    }
-
-    #[test]
-    fn clippy_gets_the_compilers_arguments_and_writes_elsewhere() {
-        let given = arguments(
-            "--crate-name hone --json=diagnostic-rendered-ansi,artifacts,future-incompat \
-             --emit=dep-info,metadata,link -C opt-level=3 --out-dir /t/deps --test",
-        );
-        let output = lint_output(&given).unwrap();
-        let expected = arguments(
-            "--crate-name hone --json=diagnostic-rendered-ansi,future-incompat --emit=metadata \
-             -C opt-level=3 --out-dir /t/deps/lints --test",
-        );
-        assert_eq!(lint_arguments(&given, &output), expected);
-        assert_eq!(lint_output(&arguments("- --crate-name ___ --print=file-names")), None);
     }
 
     #[test]
@@ -224,12 +166,6 @@ mod tests {
         ] {
             assert_eq!(is_hardly_used(&arguments(line)), is_spared, "{line}");
         }
-    }
-
-    #[test]
-    fn a_crate_is_optimised_where_cargo_asks_for_it() {
-        assert!(is_optimised(&arguments("--crate-name hone -C opt-level=3 --out-dir /t")));
-        assert!(!is_optimised(&arguments("--crate-name tests -C codegen-units=16 --out-dir /t")));
     }
 
     #[test]
@@ -247,15 +183,6 @@ mod tests {
         let name = format!("step-ab{}", std::env::consts::EXE_SUFFIX);
         assert_eq!(program(&given), Some(Path::new("/t/examples").join(name)));
         assert!(!is_example(&arguments("--crate-name hone lsp-server/src/lib.rs")));
-    }
-
-    #[test]
-    fn clippy_reads_a_library_once_and_with_its_tests() {
-        let library = "--crate-name models --crate-type lib --emit=link --out-dir /t";
-        assert!(is_read_with_its_tests(&arguments(library)));
-        for read in ["--crate-name models --test --out-dir /t", "--crate-name a --crate-type bin"] {
-            assert!(!is_read_with_its_tests(&arguments(read)), "{read}");
-        }
     }
 
     #[test]
