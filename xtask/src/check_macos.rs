@@ -1,9 +1,10 @@
-//! `cargo xtask check-macos`: whether the Rust code still compiles for macOS, told on Linux.
+//! `cargo xtask check-macos`: checks on Linux that the Rust code still compiles for macOS.
 //!
 //! Rust's compiler reads all of it and generates no code. C code is not compiled, because Apple's
 //! headers come with its own compiler alone: a program that does nothing takes that compiler's
 //! place. llama.cpp's functions are those that were found for this machine.
 
+use crate::files;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const TARGET: &str = "aarch64-apple-darwin";
 
-/// What build scripts call in place of a compiler and an archiver.
+/// The program that build scripts call instead of a compiler and an archiver.
 const DOES_NOTHING: &str = "true";
 
 /// The file of llama.cpp's functions, which its build script writes.
@@ -28,10 +29,10 @@ fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
     packages::ensure_rust_for(TARGET)?;
     steps.run("build", &mut workspace.cargo_build())?;
     let folder = workspace.target.join("check-macos");
-    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    files::make_folder(&folder)?;
     let found = bindings(&workspace.target.join("release/build"))?;
     fs::copy(&found, folder.join(BINDINGS)).with_context(|| found.display().to_string())?;
-    // In place of llama.cpp's build script, which would compile it.
+    // Instead of llama.cpp's build script, which would compile it.
     let config = folder.join("config.toml");
     let script = format!("[target.{TARGET}.llama.rustc-env]\nOUT_DIR = {folder:?}\n");
     fs::write(&config, script).with_context(|| config.display().to_string())?;
@@ -50,10 +51,9 @@ fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
 /// The newest bindings that a build of this machine has made.
 fn bindings(build: &Path) -> Result<PathBuf> {
     let mut found = vec![];
-    for entry in fs::read_dir(build).with_context(|| build.display().to_string())? {
-        let entry = entry?;
-        let file = entry.path().join("out").join(BINDINGS);
-        if entry.file_name().to_string_lossy().starts_with("llama-cpp-sys-2-") && file.is_file() {
+    for folder in files::list(build)? {
+        let file = folder.join("out").join(BINDINGS);
+        if files::name(&folder).starts_with("llama-cpp-sys-2-") && file.is_file() {
             found.push((fs::metadata(&file)?.modified()?, file));
         }
     }

@@ -3,11 +3,11 @@
 
 use crate::dist::target::Target;
 use crate::dist::zig;
+use crate::files;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result};
-use std::fs;
+use anyhow::Result;
 
 pub fn run(workspace: &Workspace) -> Result<()> {
     packages::ensure()?;
@@ -19,7 +19,7 @@ fn check(workspace: &Workspace, steps: &mut Steps) -> Result<()> {
         Some(triple) => {
             // The folder and the flags of `cargo xtask dist`, which compiles llama.cpp too.
             let folder = workspace.target.join("dist");
-            fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+            files::make_folder(&folder)?;
             let mut cargo = zig::cargo(workspace, "check", &triple, &folder, steps)?;
             cargo.env("RUSTFLAGS", crate::dist::build::flags(Target::Win32X64));
             cargo

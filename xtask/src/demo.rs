@@ -2,13 +2,13 @@
 //! two daemons, one with the frozen base model and one with everything that Hone has, and three
 //! sentences say what the difference was worth.
 
+use crate::files;
 use crate::mirror;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -71,7 +71,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     steps.run("build: the learner", &mut workspace.cargo_build())?;
 
     let folder = workspace.target.join("demo");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    files::make_folder(&folder)?;
     let mut rehearse = rehearsal();
     rehearse
         .args(["--limit", &arguments.limit.to_string(), "--live"])

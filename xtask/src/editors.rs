@@ -3,8 +3,7 @@
 
 use crate::step::{self, Steps};
 use crate::workspace::Workspace;
-use anyhow::{Context, Result};
-use std::ffi::OsString;
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -107,20 +106,26 @@ pub fn vscode(workspace: &Workspace, tools: &Tools, models: &Path, script: &str)
     npm
 }
 
-/// Node and Neovim 0.11 in pinned versions, independent of the system's.
+/// Programs in pinned versions, such as Node and Neovim 0.11, independent of the system's.
 pub struct Tools {
     bin: PathBuf,
 }
 
 impl Tools {
     pub fn install(workspace: &Workspace, steps: &mut Steps) -> Result<Tools> {
-        let venv = workspace.target.join("editors-venv");
-        let tools = Tools { bin: venv.join("bin") };
-        if !tools.bin.join("python").exists() {
-            let mut create = Command::new("python3");
-            steps.run("tools: a virtual environment", create.args(["-m", "venv"]).arg(&venv))?;
-        }
+        let tools = Tools::in_folder(workspace, "editors-venv", steps)?;
         tools.pip(workspace, "xtask/editors.txt", "tools: Node, Neovim", steps)?;
+        Ok(tools)
+    }
+
+    /// A virtual environment of Python in the target folder, for programs in pinned versions.
+    pub fn in_folder(workspace: &Workspace, name: &str, steps: &mut Steps) -> Result<Tools> {
+        let venv = workspace.target.join(name);
+        let tools = Tools { bin: venv.join("bin") };
+        if !tools.program("python").exists() {
+            let mut create = Command::new("python3");
+            steps.run(&format!("{name}: Python"), create.args(["-m", "venv"]).arg(&venv))?;
+        }
         Ok(tools)
     }
 
@@ -139,18 +144,6 @@ impl Tools {
         steps.run(name, &mut install)
     }
 
-    /// Installs what a file of requirements names, unless the index has it not for this system.
-    /// Returns true if it is installed.
-    pub fn try_pip(&self, workspace: &Workspace, requirements: &str) -> Result<bool> {
-        let output = self
-            .command("python")
-            .args(["-m", "pip", "install", "--quiet", "--requirement"])
-            .arg(workspace.root.join(requirements))
-            .output()
-            .context("cannot start pip")?;
-        Ok(output.status.success())
-    }
-
     /// Returns the path of a program that was installed.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
@@ -158,16 +151,12 @@ impl Tools {
 
     /// A command whose PATH begins with these tools.
     pub fn command(&self, program: &str) -> Command {
-        let own = self.bin.join(program);
+        let own = self.program(program);
         let mut command = if own.exists() { Command::new(own) } else { Command::new(program) };
-        command.env("PATH", self.path());
-        command
-    }
-
-    fn path(&self) -> OsString {
         let system = std::env::var_os("PATH").unwrap_or_default();
         let all = std::iter::once(self.bin.clone()).chain(std::env::split_paths(&system));
         // Joining fails only for a name that holds a separator.
-        std::env::join_paths(all).unwrap_or(system)
+        command.env("PATH", std::env::join_paths(all).unwrap_or(system));
+        command
     }
 }

@@ -7,6 +7,7 @@ mod demo;
 mod dist;
 mod docs;
 mod editors;
+mod files;
 mod gpu_bundle;
 mod hardware;
 mod junit;

@@ -1,4 +1,4 @@
-//! Where the homes of tests and of the demo find the default model, if the hub cannot be reached.
+//! The default model for the homes of tests and of the demo, if the hub cannot be reached.
 
 use anyhow::{Context, Result};
 use std::fs;

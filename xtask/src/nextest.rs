@@ -8,11 +8,9 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-/// Its requirement for pip, which has the version.
-const REQUIREMENT: &str = "xtask/nextest.txt";
 const PROGRAM: &str = "cargo-nextest";
 
 /// Tests run at a low priority, so that an editor used meanwhile gets a core when it needs one. In
@@ -20,28 +18,17 @@ const PROGRAM: &str = "cargo-nextest";
 const NICE: &str = "10";
 const NICE_IN_CI: &str = "0";
 
-/// Installs the pinned version: as a built program from the Python package index, and where that
-/// has none for this system, from its source.
-pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<PathBuf> {
-    let fetched = tools.try_pip(workspace, REQUIREMENT)?;
-    if fetched {
-        return Ok(tools.program(PROGRAM));
-    }
-    let requirement = fs::read_to_string(workspace.root.join(REQUIREMENT))?;
-    let version = requirement.trim().split("==").nth(1).context(REQUIREMENT)?;
-    let root = workspace.target.join("nextest-program");
-    let mut cargo = workspace.cargo();
-    cargo.args(["install", "--locked", "--quiet", PROGRAM, "--version", version, "--root"]);
-    steps.run("tools: nextest", cargo.arg(&root))?;
-    Ok(root.join("bin").join(PROGRAM))
+/// Installs the pinned version, a built program in a Python package.
+pub fn install(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    tools.pip(workspace, "xtask/nextest.txt", "tools: nextest", steps)
 }
 
 /// Returns the command that runs all tests of the workspace.
-pub fn command(workspace: &Workspace, program: &Path) -> Command {
+pub fn command(workspace: &Workspace, tools: &Tools) -> Command {
     let cargo = workspace.cargo();
     let mut tests = Command::new("nice");
     let nice = if hardware::is_strict() { NICE_IN_CI } else { NICE };
-    tests.args(["-n", nice]).arg(program).current_dir(&workspace.root);
+    tests.args(["-n", nice]).arg(tools.program(PROGRAM)).current_dir(&workspace.root);
     tests.args(["nextest", "run", "--release", "--workspace", "--cargo-quiet"]);
     tests.args(["--profile", profile()]);
     tests.env("CARGO", cargo.get_program()).env("CARGO_TARGET_DIR", &workspace.target);

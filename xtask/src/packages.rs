@@ -1,13 +1,18 @@
 //! The packages that the build and the tests need from the system.
 
+use crate::files;
+use Sign::{Library, Program, PythonModule};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::Command;
 
-/// How one can see that a package is installed.
-enum Sign {
+/// Packages by their names on Debian and Ubuntu, what they are for other systems, and how one can
+/// see that they are installed.
+pub type Packages = &'static [(&'static str, &'static str, Sign)];
+
+pub enum Sign {
     /// A program on the PATH.
     Program(&'static str),
     /// A file in a library folder whose name begins like this.
@@ -16,82 +21,67 @@ enum Sign {
     PythonModule(&'static str),
 }
 
-struct Package {
-    /// Its name on Debian and Ubuntu.
-    name: &'static str,
-    /// What it is, for other systems.
-    what: &'static str,
-    sign: Sign,
-}
-
 /// Tools that compile llama.cpp.
-const FOR_BUILD: &[Package] = &[
-    Package { name: "cmake", what: "CMake", sign: Sign::Program("cmake") },
-    Package {
-        name: "build-essential",
-        what: "a C++ compiler and make",
-        sign: Sign::Program("c++"),
-    },
-    Package { name: "clang", what: "Clang", sign: Sign::Program("clang") },
-    Package { name: "libclang-dev", what: "libclang", sign: Sign::Library("libclang") },
-    Package { name: "libgomp1", what: "the OpenMP runtime", sign: Sign::Library("libgomp.so.1") },
+const BUILD: Packages = &[
+    ("cmake", "CMake", Program("cmake")),
+    ("build-essential", "a C++ compiler and make", Program("c++")),
+    ("clang", "Clang", Program("clang")),
+    ("libclang-dev", "libclang", Library(LIBCLANG)),
+    ("libgomp1", "the OpenMP runtime", Library("libgomp.so.1")),
 ];
 
 /// Programs that tests of other users, full disks and closed networks run.
-const FOR_TESTS: &[Package] = &[
-    Package { name: "e2fsprogs", what: "mkfs.ext4", sign: Sign::Program("mkfs.ext4") },
-    Package { name: "perl-base", what: "Perl", sign: Sign::Program("perl") },
-    Package { name: "util-linux", what: "setpriv", sign: Sign::Program("setpriv") },
-    Package { name: "mount", what: "mount", sign: Sign::Program("mount") },
+pub const TESTS: Packages = &[
+    ("e2fsprogs", "mkfs.ext4", Program("mkfs.ext4")),
+    ("perl-base", "Perl", Program("perl")),
+    ("util-linux", "setpriv", Program("setpriv")),
+    ("mount", "mount", Program("mount")),
 ];
 
-/// Node and Neovim come from a Python package index, in pinned versions.
-const FOR_EXTENSION: &[Package] = &[Package {
-    name: "python3-venv",
-    what: "Python 3 with venv and pip",
-    sign: Sign::PythonModule("ensurepip"),
-}];
+/// Node, Neovim and other tools come from a Python package index, in pinned versions.
+pub const PYTHON: Packages =
+    &[("python3-venv", "Python 3 with venv and pip", PythonModule("ensurepip"))];
 
-/// Programs that real editors need beside that.
-const FOR_EDITORS: &[Package] = &[
-    Package { name: "tmux", what: "tmux", sign: Sign::Program("tmux") },
-    Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
-    Package { name: "patchelf", what: "patchelf", sign: Sign::Program("patchelf") },
+/// Programs that real editors need, besides what comes from that index.
+pub const EDITORS: Packages = &[
+    ("tmux", "tmux", Program("tmux")),
+    ("chromium", "Chromium", Program("chromium")),
+    ("patchelf", "patchelf", Program("patchelf")),
 ];
 
-/// What the moving picture of VS Code needs.
-const FOR_PICTURE: &[Package] = &[
-    Package { name: "chromium", what: "Chromium", sign: Sign::Program("chromium") },
-    Package { name: "webp", what: "img2webp", sign: Sign::Program("img2webp") },
-];
+/// Programs that make the moving picture of VS Code.
+pub const PICTURE: Packages =
+    &[("chromium", "Chromium", Program("chromium")), ("webp", "img2webp", Program("img2webp"))];
 
 /// The library folders of Debian and similar systems. LLVM's folders lie below them.
 const LIBRARY_FOLDERS: &[&str] = &["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"];
 
-/// Makes sure that the build has its packages: installs them on Debian and Ubuntu, and says what
-/// to install on other systems.
+/// It may also lie where a variable says.
+const LIBCLANG: &str = "libclang";
+const LIBCLANG_VARIABLE: &str = "LIBCLANG_PATH";
+
+/// Makes sure that the build has its packages.
 pub fn ensure() -> Result<()> {
-    ensure_all(FOR_BUILD)
+    ensure_all(BUILD)
 }
 
-/// The same for tests that are left out where a program is missing.
-pub fn ensure_for_tests() -> Result<()> {
-    ensure_all(FOR_TESTS)
-}
-
-/// The same for building and testing the VS Code extension.
-pub fn ensure_for_extension() -> Result<()> {
-    ensure_all(FOR_EXTENSION)
-}
-
-/// The same for the stories in real editors.
-pub fn ensure_for_editors() -> Result<()> {
-    ensure_all(FOR_EDITORS)
-}
-
-/// The same for the moving picture of VS Code.
-pub fn ensure_for_picture() -> Result<()> {
-    ensure_all(FOR_PICTURE)
+/// Makes sure that packages are there: installs them on Debian and Ubuntu, and says what to install
+/// on other systems.
+pub fn ensure_all(packages: Packages) -> Result<()> {
+    // Other systems have other library folders. The build itself says if a library is missing.
+    let is_known = |sign: &Sign| std::env::consts::OS == "linux" || !matches!(sign, Library(_));
+    let missing = packages.iter().filter(|(_, _, sign)| is_known(sign) && !is_present(sign));
+    let (names, what): (Vec<_>, Vec<_>) = missing.map(|(name, what, _)| (*name, *what)).unzip();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    ensure!(
+        is_debian(&release),
+        "missing: {}; install it with your system's package manager",
+        what.join(", ")
+    );
+    install(&names)
 }
 
 /// Makes sure that Rust's standard library for a target is there, where rustup looks after Rust.
@@ -111,30 +101,7 @@ pub fn ensure_rust_for(triple: &str) -> Result<()> {
     Ok(())
 }
 
-fn ensure_all(packages: &[Package]) -> Result<()> {
-    let mut missing: Vec<&Package> =
-        packages.iter().filter(|package| !is_present(package)).collect();
-    if std::env::consts::OS != "linux" {
-        // Other systems have other library folders. The build itself says if one is missing.
-        missing.retain(|package| !matches!(package.sign, Sign::Library(_)));
-    }
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    if !is_debian(&release) {
-        bail!(message(&missing));
-    }
-    install(&missing)
-}
-
-fn message(missing: &[&Package]) -> String {
-    let list: Vec<&str> = missing.iter().map(|package| package.what).collect();
-    format!("missing: {}; install it with your system's package manager", list.join(", "))
-}
-
-fn install(missing: &[&Package]) -> Result<()> {
-    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+fn install(names: &[&str]) -> Result<()> {
     let mut update = if is_root() { vec![] } else { vec!["sudo"] };
     update.push("apt-get");
     let mut install = update.clone();
@@ -180,37 +147,33 @@ fn is_debian(os_release: &str) -> bool {
         .any(|name| matches!(name, "debian" | "ubuntu"))
 }
 
-fn is_present(package: &Package) -> bool {
-    match package.sign {
-        Sign::Program(name) => std::env::var_os("PATH").is_some_and(|path| {
+fn is_present(sign: &Sign) -> bool {
+    match sign {
+        Program(name) => std::env::var_os("PATH").is_some_and(|path| {
             std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
         }),
-        Sign::Library("libclang") => {
-            std::env::var_os("LIBCLANG_PATH").is_some() || has_library("libclang", ".so")
+        Library(name) => {
+            (*name == LIBCLANG && std::env::var_os(LIBCLANG_VARIABLE).is_some())
+                || LIBRARY_FOLDERS.iter().any(|folder| holds(Path::new(folder), name, 2))
         }
-        Sign::Library(name) => has_library(name, ""),
-        Sign::PythonModule(name) => Command::new("python3")
+        PythonModule(name) => Command::new("python3")
             .args(["-c", &format!("import {name}")])
             .output()
             .is_ok_and(|output| output.status.success()),
     }
 }
 
-/// Whether a file `prefix…ending` is in a library folder, or one or two folders below
-/// (`/usr/lib/x86_64-linux-gnu`, `/usr/lib/llvm-19/lib`). A version may follow `ending`.
-fn has_library(prefix: &str, ending: &str) -> bool {
-    LIBRARY_FOLDERS.iter().any(|folder| holds(Path::new(folder), prefix, ending, 2))
-}
-
-fn holds(folder: &Path, prefix: &str, ending: &str, depth: usize) -> bool {
+/// Returns true if a library whose name begins with `name` lies in a folder, or at most `depth`
+/// folders below (`/usr/lib/x86_64-linux-gnu`, `/usr/lib/llvm-19/lib`).
+fn holds(folder: &Path, name: &str, depth: usize) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
-    entries.flatten().any(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        (name.starts_with(prefix) && name.contains(ending) && !entry.path().is_dir())
-            || (depth > 0
-                && entry.path().is_dir()
-                && holds(&entry.path(), prefix, ending, depth - 1))
+    entries.flatten().map(|entry| entry.path()).any(|path| {
+        let own = files::name(&path);
+        if path.is_dir() {
+            depth > 0 && holds(&path, name, depth - 1)
+        } else {
+            own.starts_with(name) && own.contains(".so")
+        }
     })
 }
 
@@ -228,20 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn the_message_for_other_systems_has_the_plain_names_of_what_is_missing() {
-        let missing: Vec<&Package> = FOR_BUILD.iter().take(2).collect();
-        assert_eq!(
-            message(&missing),
-            "missing: CMake, a C++ compiler and make; install it with your system's \
-             package manager"
-        );
-    }
-
-    #[test]
     fn a_library_is_found_in_the_folders_below() {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        assert!(holds(here, "packages", ".rs", 1));
-        assert!(!holds(here, "packages", ".rs", 0));
-        assert!(!holds(here, "no-such", "", 2));
+        let folder = tempfile::TempDir::new().unwrap();
+        let below = folder.path().join("llvm-19");
+        fs::create_dir(&below).unwrap();
+        fs::write(below.join("libclang-19.so.1"), "").unwrap();
+        assert!(holds(folder.path(), "libclang", 1));
+        assert!(!holds(folder.path(), "libclang", 0));
+        assert!(!holds(folder.path(), "libgomp.so.1", 2));
     }
 }

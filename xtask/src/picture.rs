@@ -2,14 +2,14 @@
 //! recorded from a real editor with the real server and the default model.
 
 use crate::editors::{self, Tools};
+use crate::files;
 use crate::packages;
 use crate::step::Steps;
 use crate::suite;
 use crate::workspace::Workspace;
-use anyhow::{Context, Result};
-use std::fs;
+use anyhow::Result;
 
-/// Where the pictures lie in the repository.
+/// The folder of the pictures in the repository.
 const FOLDER: &str = "docs/book/src/pictures";
 
 #[derive(clap::Args)]
@@ -39,8 +39,8 @@ impl Scene {
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
-    packages::ensure_for_extension()?;
-    packages::ensure_for_picture()?;
+    packages::ensure_all(packages::PYTHON)?;
+    packages::ensure_all(packages::PICTURE)?;
     let mut steps = Steps::default();
     steps.run("build", &mut workspace.cargo_build())?;
     let models = suite::fetch_models(workspace, &mut steps)?;
@@ -48,7 +48,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     editors::node_modules(workspace, &tools, &mut steps)?;
 
     let folder = workspace.root.join(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(&folder)?;
     editors::install_vscode(workspace, &tools, &mut steps)?;
     let scenes = arguments.scene.map_or(Scene::ALL.to_vec(), |scene| vec![scene]);
     for (scene, file) in scenes.into_iter().map(Scene::names) {

@@ -1,6 +1,7 @@
 //! Commands that are run one after the other, each with a name and a time, and other sequences that
 //! run at the same time.
 
+use crate::files;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -47,10 +48,7 @@ impl Steps {
     /// Returns a sequence whose steps write what they print into files of a folder, which is
     /// emptied. One line is printed about a step that passed.
     pub fn with_logs(folder: &Path) -> Result<Steps> {
-        if folder.exists() {
-            fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        files::make_empty_folder(folder)?;
         Ok(Steps { logs: Some(folder.to_owned()), ..Steps::default() })
     }
 

@@ -42,11 +42,11 @@ pub struct Arguments {
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     if hardware::is_strict() {
-        packages::ensure_for_tests()?;
+        packages::ensure_all(packages::TESTS)?;
     }
-    packages::ensure_for_extension()?;
+    packages::ensure_all(packages::PYTHON)?;
     if !arguments.no_editors {
-        packages::ensure_for_editors()?;
+        packages::ensure_all(packages::EDITORS)?;
     }
     let reports = workspace.target.join(REPORTS);
     let mut steps = Steps::with_logs(&reports)?;
@@ -76,23 +76,23 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) ->
     let (prepared, models) = (prepared?, built?);
     let tested = thread::scope(|scope| {
         let mut beside = steps.beside();
-        let (models, has_team) = (&models, prepared.team.is_ok());
-        let team = scope.spawn(move || match has_team {
-            true => team::test(workspace, &mut beside, models),
-            false => Ok(()),
+        let (prepared, models) = (&prepared, &models);
+        let team = scope.spawn(move || match &prepared.team {
+            Ok(venv) => team::test(workspace, venv, &mut beside, models),
+            // That it could not be installed is a failure of its own.
+            Err(_) => Ok(()),
         });
-        let tested = test(workspace, &prepared, steps, models);
+        let tested = test(workspace, prepared, steps, models);
         step::all([tested, step::join(team)])
     });
     let played = stories(workspace, &prepared, steps, &models);
-    step::all(read.into_iter().chain([tested, played, prepared.checked, prepared.team]))
+    step::all(read.into_iter().chain([tested, played, prepared.checked, prepared.team.map(drop)]))
 }
 
 /// What was installed while everything was compiled.
 struct Prepared {
     tools: Tools,
-    nextest: PathBuf,
-    team: Result<()>,
+    team: Result<Tools>,
     /// None if they are left out.
     editors: Option<Result<()>>,
     checked: Result<()>,
@@ -101,7 +101,7 @@ struct Prepared {
 /// Installs tools, and runs the checks that need no program of ours.
 fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Result<Prepared> {
     let tools = Tools::install(workspace, &mut steps)?;
-    let nextest = nextest::install(workspace, &tools, &mut steps)?;
+    nextest::install(workspace, &tools, &mut steps)?;
     let checked = step::all([
         supply::check(workspace, &tools, &mut steps),
         workflows::check(workspace, &tools, &mut steps),
@@ -111,7 +111,7 @@ fn prepare(workspace: &Workspace, arguments: &Arguments, mut steps: Steps) -> Re
     let team = team::install(workspace, &mut steps);
     let with_editors = !arguments.no_editors;
     let editors = with_editors.then(|| editors::install(workspace, &tools, &mut steps));
-    Ok(Prepared { tools, nextest, team, editors, checked })
+    Ok(Prepared { tools, team, editors, checked })
 }
 
 /// Compiles everything once, with lints, fetches the models, and returns their folder. All
@@ -136,7 +136,7 @@ fn test(
     if !missing.is_empty() {
         eprintln!("this machine is without {missing}: those tests are left out");
     }
-    let mut tests = nextest::command(workspace, &prepared.nextest);
+    let mut tests = nextest::command(workspace, &prepared.tools);
     tests.env("HONE_TEST_MODELS", models).env("HONE_TEST_WITHOUT", &missing);
     let mut examples = workspace.cargo();
     examples.args(["test", "--release", "--workspace", "--doc", "--quiet"]);

@@ -1,6 +1,7 @@
-//! Where the repository and the built programs are.
+//! The places of the repository and of the built programs.
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,6 +39,16 @@ impl Workspace {
         let mut command = Command::new(cargo);
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target);
         command
+    }
+
+    /// Returns what cargo knows of the packages of this workspace and of all that they depend on.
+    pub fn metadata(&self, options: &[&str]) -> Result<Value> {
+        let mut cargo = self.cargo();
+        cargo.args(["metadata", "--format-version", "1"]).args(options);
+        let output = cargo.output().context("cannot start cargo")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "cargo metadata failed: {errors}");
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 
     /// Builds every package except xtask, which is running.

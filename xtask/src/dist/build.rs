@@ -1,13 +1,14 @@
 //! Builds the programs for other machines than this one.
 //!
 //! On Linux they are compiled for every CPU of the last fifteen years. llama.cpp's kernels lie
-//! beside them, once for each generation of CPUs, and the server loads the best ones that the
+//! next to them, once for each generation of CPUs, and the server loads the best ones that the
 //! machine has (feature `portable` of hone). The learner chooses its kernels by itself. On macOS
 //! and Windows everything is in the programs.
 
 use super::contents::{LIBRARIES, PROGRAMS};
 use super::target::{MACOS_MIN, Target};
 use super::zig;
+use crate::files;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -18,13 +19,13 @@ use std::process::Stdio;
 /// Every x86-64 since 2009, which has SSE 4.2.
 const OLDEST_CPU: &str = "x86-64-v2";
 
-/// What is built beside the programs, and how.
+/// More than the programs, and how all is built.
 pub struct Wanted<'a> {
-    /// Packages beside those of the programs.
+    /// Packages besides those of the programs.
     pub packages: &'a [&'a str],
     pub examples: &'a [&'a str],
     /// As cargo reads them, with commas.
-    pub features: String,
+    pub features: &'a str,
     /// The oldest glibc that the programs run with, if it is not this machine's.
     pub glibc: Option<&'a str>,
 }
@@ -47,27 +48,25 @@ pub fn build(
     let llama = compile(workspace, &cargo_target, target, wanted, steps)?;
     let release = cargo_target.join(target.triple()).join("release");
     let folder = cargo_target.join("built").join(target.name());
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    }
+    files::make_empty_folder(&folder)?;
     let (programs, libraries) = (folder.join("bin"), folder.join(LIBRARIES));
-    fs::create_dir_all(&programs).with_context(|| programs.display().to_string())?;
+    files::make_folder(&programs)?;
     for program in PROGRAMS {
-        copy(&release.join(target.program(program)), &programs)?;
+        files::copy_into(&release.join(target.program(program)), &programs)?;
     }
     if target.is_linux() {
-        fs::create_dir_all(&libraries).with_context(|| libraries.display().to_string())?;
+        files::make_folder(&libraries)?;
         // The libraries that the programs are linked with, and those that the server loads.
         for from in ["lib", "lib64", "backends"].map(|folder| llama.join(folder)) {
             for library in shared_libraries(&from)? {
-                copy(&library, &libraries)?;
+                files::copy_into(&library, &libraries)?;
             }
         }
     }
     Ok(Built { folder, release })
 }
 
-/// Compiles; answers the folder that llama.cpp was installed into.
+/// Compiles, and returns the folder that llama.cpp was installed into.
 fn compile(
     workspace: &Workspace,
     cargo_target: &Path,
@@ -75,7 +74,7 @@ fn compile(
     wanted: &Wanted,
     steps: &mut Steps,
 ) -> Result<PathBuf> {
-    fs::create_dir_all(cargo_target).with_context(|| cargo_target.display().to_string())?;
+    files::make_folder(cargo_target)?;
     let release = cargo_target.join(target.triple()).join("release");
     for folder in [&release, &release.join("deps"), &release.join("examples")] {
         remove_dangling_links(folder)?;
@@ -98,7 +97,7 @@ fn compile(
         // hone's only default feature is OpenMP, whose runtime few machines have.
         .arg("--no-default-features")
         .args(["--message-format", "json-render-diagnostics"])
-        .args(["--features", &wanted.features])
+        .args(["--features", wanted.features])
         .env("CARGO_TARGET_DIR", cargo_target)
         .env("MACOSX_DEPLOYMENT_TARGET", MACOS_MIN)
         // hone-rehearse needs zlib, which not every machine has.
@@ -119,11 +118,7 @@ fn compile(
 /// Removes the links of a folder that lead nowhere. llama.cpp's build script puts such links there,
 /// and fails if those of an earlier build with other features still exist.
 fn remove_dangling_links(folder: &Path) -> Result<()> {
-    if !folder.is_dir() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
+    for path in files::list(folder)? {
         if path.is_symlink() && !path.exists() {
             fs::remove_file(&path).with_context(|| path.display().to_string())?;
         }
@@ -132,15 +127,13 @@ fn remove_dangling_links(folder: &Path) -> Result<()> {
 }
 
 /// The features of a release, as cargo reads them.
-pub fn features(target: Target, further: &[String]) -> String {
-    let own = match target {
-        Target::LinuxX64 | Target::LinuxArm64 | Target::AlpineX64 => Some("portable"),
+pub fn features(target: Target) -> &'static str {
+    match target {
+        Target::LinuxX64 | Target::LinuxArm64 | Target::AlpineX64 => "hone/portable",
         // Every Mac with an ARM processor has a GPU that llama.cpp can use.
-        Target::DarwinArm64 => Some("metal"),
-        Target::DarwinX64 | Target::Win32X64 => None,
-    };
-    let all = own.into_iter().chain(further.iter().map(String::as_str));
-    all.map(|feature| format!("hone/{feature}")).collect::<Vec<_>>().join(",")
+        Target::DarwinArm64 => "hone/metal",
+        Target::DarwinX64 | Target::Win32X64 => "",
+    }
 }
 
 pub fn flags(target: Target) -> String {
@@ -164,26 +157,13 @@ fn find_libraries() -> String {
 /// The shared libraries of a folder under the names that are looked for at run time: kernels as
 /// `lib….so`, linked libraries as `lib….so.0`, which is a link to the file itself.
 fn shared_libraries(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.is_dir() {
-        return Ok(vec![]);
-    }
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    paths.retain(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        match name.split_once(".so") {
-            Some((_, "")) => !path.is_symlink(),
-            Some((_, version)) => version[1..].bytes().all(|byte| byte.is_ascii_digit()),
-            None => false,
-        }
+    let mut paths = files::list(folder)?;
+    paths.retain(|path| match files::name(path).split_once(".so") {
+        Some((_, "")) => !path.is_symlink(),
+        Some((_, version)) => version[1..].bytes().all(|byte| byte.is_ascii_digit()),
+        None => false,
     });
     Ok(paths)
-}
-
-pub fn copy(from: &Path, folder: &Path) -> Result<()> {
-    let name = from.file_name().context("no file name")?;
-    fs::copy(from, folder.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
-    Ok(())
 }
 
 #[cfg(all(test, unix))]

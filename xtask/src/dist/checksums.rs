@@ -1,5 +1,6 @@
 //! `SHA256SUMS`, in the form that `sha256sum --check` reads.
 
+use crate::files;
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ const NAME: &str = "SHA256SUMS";
 /// The checksum of each package in a folder, by its file name.
 pub type Sums = BTreeMap<String, String>;
 
-/// Writes the checksums of the packages in `folder`, and answers them.
+/// Writes the checksums of the packages in `folder`, and returns them.
 pub fn write(folder: &Path) -> Result<Sums> {
     let sums = of(folder)?;
     let mut text = String::new();
@@ -26,13 +27,11 @@ pub fn write(folder: &Path) -> Result<Sums> {
 }
 
 fn of(folder: &Path) -> Result<Sums> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut sums = Sums::new();
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name != NAME && entry.file_type()?.is_file() {
-            let bytes = fs::read(entry.path()).with_context(|| name.clone())?;
+    for path in files::list(folder)? {
+        let name = files::name(&path);
+        if name != NAME && path.is_file() {
+            let bytes = fs::read(path).with_context(|| name.clone())?;
             let digest = Sha256::digest(&bytes);
             sums.insert(name, digest.iter().map(|byte| format!("{byte:02x}")).collect());
         }

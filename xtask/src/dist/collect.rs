@@ -2,20 +2,21 @@
 //! the files of package managers, which name those checksums.
 
 use super::{checksums, packaging, version};
+use crate::files;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
 
 const NOTES: &str = "NOTES.md";
 
-/// The folder of the package managers' files, beside the packages.
+/// The folder of the package managers' files, next to the packages.
 const MANAGERS: &str = "managers";
 
 pub fn run(root: &Path, out: &Path, is_partial: bool) -> Result<()> {
     let changelog = fs::read_to_string(root.join("CHANGELOG.md")).context("CHANGELOG.md")?;
     // The notes are in no package, and so not among the checksums.
     let managers = out.join(MANAGERS);
-    fs::create_dir_all(&managers).with_context(|| managers.display().to_string())?;
+    files::make_folder(&managers)?;
     let sums = checksums::write(out)?;
     ensure!(!sums.is_empty(), "{}: holds no package of any target", out.display());
     packaging::fill(root, &managers, version(), &sums, is_partial)?;
@@ -25,7 +26,7 @@ pub fn run(root: &Path, out: &Path, is_partial: bool) -> Result<()> {
     Ok(())
 }
 
-/// The part of the changelog that tells of this version.
+/// Returns the part of the changelog on this version.
 fn notes(changelog: &str, version: &str) -> Result<String> {
     let is_heading = |line: &&str| line.starts_with("## ");
     let is_own = |line: &str| {

@@ -1,14 +1,15 @@
-//! What is in every package of one target: the programs, the libraries that lie beside them, and
+//! The contents of every package of one target: the programs, the libraries next to them, and
 //! the texts that must go with them. Each format only decides where they lie.
 
 use super::target::Target;
+use crate::files;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
 
 pub const PROGRAMS: [&str; 3] = ["hone", "hone-learner", "hone-rehearse"];
 
-/// Where the libraries lie, seen from the folder above that of the programs. The server looks for
+/// The folder of the libraries, seen from that above the programs. The server looks for
 /// them there.
 pub const LIBRARIES: &str = "lib/hone";
 
@@ -34,7 +35,7 @@ pub struct Contents {
     pub changelog: File,
 }
 
-/// What all packages of a release share.
+/// All that the packages of a release share.
 pub struct Release {
     pub version: String,
     pub target: Target,
@@ -44,7 +45,7 @@ pub struct Release {
 }
 
 impl Contents {
-    /// Takes the programs from a folder, and the libraries from `../lib/hone` beside it, as they
+    /// Reads the programs of a folder, and the libraries of `../lib/hone` next to it, as they
     /// lie in an unpacked archive. The folder of a build has no such libraries.
     pub fn read(root: &Path, programs: &Path, target: Target, notices: String) -> Result<Contents> {
         let of = |name: &str| read(&root.join(name), name.to_owned());
@@ -76,18 +77,7 @@ fn read(path: &Path, name: String) -> Result<File> {
 }
 
 fn read_all(folder: &Path) -> Result<Vec<File>> {
-    if !folder.is_dir() {
-        return Ok(vec![]);
-    }
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut files = vec![];
-    for entry in entries {
-        let entry = entry?;
-        files.push(read(&entry.path(), entry.file_name().to_string_lossy().into_owned())?);
-    }
-    // The order of a folder differs from machine to machine.
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(files)
+    files::list(folder)?.iter().map(|path| read(path, files::name(path))).collect()
 }
 
 #[cfg(test)]

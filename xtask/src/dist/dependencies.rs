@@ -19,7 +19,7 @@ pub struct Package {
     pub licence: String,
     pub authors: Vec<String>,
     pub folder: PathBuf,
-    /// Whether it is of this workspace.
+    /// True if it is of this workspace.
     pub is_own: bool,
     /// The SHA-256 of what was downloaded; none for a package of our own.
     pub checksum: Option<String>,
@@ -31,13 +31,8 @@ pub struct Package {
 pub type Packages = BTreeMap<String, Package>;
 
 pub fn read(workspace: &Workspace, target: Target) -> Result<Packages> {
-    let mut cargo = workspace.cargo();
-    cargo.args(["metadata", "--format-version", "1", "--locked"]);
-    cargo.args(["--filter-platform", target.triple()]);
-    let output = cargo.output().context("cannot start cargo")?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "cargo metadata failed: {error}");
-    let mut packages = parse(&serde_json::from_slice(&output.stdout)?)?;
+    let options = ["--locked", "--filter-platform", target.triple()];
+    let mut packages = parse(&workspace.metadata(&options)?)?;
     let lock = fs::read_to_string(workspace.root.join("Cargo.lock")).context("Cargo.lock")?;
     for (key, sum) in checksums(&lock) {
         if let Some(package) = packages.get_mut(&key) {
@@ -82,7 +77,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Whether it is a dependency of the program itself: not of its tests or its build script.
+/// Returns true for a dependency of the program itself: not of its tests or its build script.
 fn is_linked(dependency: &&Value) -> bool {
     list(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null())
 }

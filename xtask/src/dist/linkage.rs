@@ -51,7 +51,7 @@ impl Linkage {
         Ok(())
     }
 
-    /// Takes a version such as `GLIBC_2.28`. `GLIBC_PRIVATE` and the like have no number.
+    /// Adds a version such as `GLIBC_2.28`. `GLIBC_PRIVATE` and the like have no number.
     fn want(&mut self, name: &str) {
         let Some((family, number)) = name.rsplit_once('_') else { return };
         let Ok(version) = number.split('.').map(str::parse).collect::<Result<Version, _>>() else {
@@ -77,8 +77,8 @@ impl Linkage {
         self.needed.iter().map(String::as_str).filter(|name| !is_of_libc(name)).collect()
     }
 
-    /// Whether the programs run on every Linux with their glibc. PEP 600 lists the libraries that
-    /// every such machine has; the C++ library is one of them in old versions only.
+    /// Returns true if the programs run on every Linux with their glibc. PEP 600 lists the
+    /// libraries that every such machine has; the C++ library is one of them in old versions only.
     pub fn is_manylinux(&self) -> bool {
         let always_there = ["libgcc_s.so.1", "libz.so.1"];
         self.beside_libc().iter().all(|library| always_there.contains(library))
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     impl Linkage {
-        /// Of a program that asks for these versions of symbols, and for these libraries.
+        /// Returns that of a program that asks for these versions of symbols and these libraries.
         pub fn sample(versions: &[&str], needed: &[&str]) -> Linkage {
             let mut linkage = Linkage::default();
             versions.iter().for_each(|name| linkage.want(name));

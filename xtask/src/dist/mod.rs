@@ -18,6 +18,7 @@ mod vsix;
 mod wheel;
 pub mod zig;
 
+use crate::files;
 use crate::packages;
 use crate::smoke;
 use crate::step::Steps;
@@ -32,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use target::Target;
 
-/// Where the packages go, below cargo's target folder.
+/// The folder of the packages, below cargo's target folder.
 const OUT: &str = "dist/packages";
 
 #[derive(clap::Args)]
@@ -44,21 +45,18 @@ pub struct Arguments {
     #[arg(long = "only", value_name = "KIND")]
     kinds: Vec<Kind>,
     /// Pack the programs in this folder, instead of building them. Libraries are taken from
-    /// ../lib/hone beside it
+    /// ../lib/hone next to it
     #[arg(long, value_name = "FOLDER")]
     programs: Option<PathBuf>,
     /// Compile for Linux with this glibc or newer, such as 2.28, with Zig's C compiler
     #[arg(long, value_name = "VERSION")]
     glibc: Option<String>,
-    /// Features of hone to build beside the target's own: cuda, vulkan
-    #[arg(long = "feature", value_name = "FEATURE")]
-    features: Vec<String>,
     /// The folder to write into; dist/packages below cargo's target folder if left out
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
     /// Write what a release has once: checksums, notes, and the files of package managers, from
     /// the packages of all targets in the folder to write into
-    #[arg(long, conflicts_with_all = ["target", "kinds", "programs", "glibc", "features"])]
+    #[arg(long, conflicts_with_all = ["target", "kinds", "programs", "glibc"])]
     collect: bool,
     /// Leave out the files of package managers whose targets were not built
     #[arg(long, requires = "collect")]
@@ -80,7 +78,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         Some(folder) => std::path::absolute(folder)?,
         None => workspace.target.join(OUT),
     };
-    fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
+    files::make_folder(&out)?;
     if arguments.collect {
         return collect::run(&workspace.root, &out, arguments.partial);
     }
@@ -141,7 +139,7 @@ fn built(
     let wanted = Wanted {
         packages: &[],
         examples: &["smoke"],
-        features: build::features(target, &arguments.features),
+        features: build::features(target),
         glibc: arguments.glibc.as_deref(),
     };
     let built = build::build(workspace, target, &wanted, steps)?;
@@ -166,7 +164,7 @@ fn time(root: &Path) -> Result<u64> {
     let output = git.output().context("cannot run git")?;
     ensure!(output.status.success(), "{git:?}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout)?;
-    text.trim().parse().with_context(|| format!("git answers {text:?} for the commit's time"))
+    text.trim().parse().with_context(|| format!("git says {text:?} of the commit's time"))
 }
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {

@@ -2,21 +2,18 @@
 //! do the same and takes minutes to compile. Its other use, to refuse a licence, is deny.toml's.
 
 use super::dependencies::{Package, Packages};
+use crate::files;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-/// What the names of files with licences begin with, in lower case.
+/// The beginnings of the names of files with licences, in lower case.
 const NAMES: [&str; 6] = ["licence", "license", "copying", "copyright", "notice", "unlicense"];
 
-/// What may follow such a name. Code that deals with licences has other endings.
+/// The endings of such names. Code that deals with licences has other endings.
 const ENDINGS: [&str; 3] = ["", "md", "txt"];
 
-/// Folders below a package's that are searched: vendored libraries lie deep.
-const DEPTH_MAX: usize = 5;
-
-/// Where a package has no licence file, the text of MIT stands here with its authors.
+/// The text for a package that has no licence file, with its authors.
 const MIT: &str = include_str!("../../../LICENSE-MIT");
 
 const APACHE: &str = include_str!("../../../LICENSE-APACHE");
@@ -45,11 +42,11 @@ pub fn text(packages: &Packages) -> Result<String> {
 
 /// The licence texts of a package, each with the place in the package if it is not at the top.
 fn licences(package: &Package) -> Result<Vec<(String, String)>> {
-    let mut files = vec![];
-    find(&package.folder, 0, &mut files)?;
-    files.sort();
     let mut found = vec![];
-    for file in files {
+    for file in files::below(&package.folder)? {
+        if !is_licence(&files::name(&file)) {
+            continue;
+        }
         let bytes = fs::read(&file).with_context(|| file.display().to_string())?;
         let text = String::from_utf8_lossy(&bytes).trim().replace("\r\n", "\n");
         let below = file.parent().and_then(|folder| folder.strip_prefix(&package.folder).ok());
@@ -67,20 +64,6 @@ fn licences(package: &Package) -> Result<Vec<(String, String)>> {
         found.push((String::new(), standard(package)?));
     }
     Ok(found)
-}
-
-fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    for entry in entries {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() && depth < DEPTH_MAX {
-            find(&entry.path(), depth + 1, files)?;
-        } else if kind.is_file() && is_licence(&entry.file_name().to_string_lossy()) {
-            files.push(entry.path());
-        }
-    }
-    Ok(())
 }
 
 fn is_licence(name: &str) -> bool {

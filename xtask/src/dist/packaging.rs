@@ -2,14 +2,15 @@
 //! its version and the checksums of its packages.
 
 use super::checksums::Sums;
+use crate::files;
 use anyhow::{Context, Result, bail};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, context};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const TEMPLATES: &str = "xtask/packaging";
 
-/// What a template's name ends with.
+/// The ending of a template's name.
 const ENDING: &str = ".j2";
 
 /// Fills in every template. A template that names a package that is not there is an error, or is
@@ -18,14 +19,16 @@ pub fn fill(root: &Path, out: &Path, version: &str, sums: &Sums, is_partial: boo
     let templates = root.join(TEMPLATES);
     let environment = environment(sums.clone());
     let mut missing = vec![];
-    for template in find(&templates)? {
+    for template in files::below(&templates)? {
         let name = template.strip_prefix(&templates)?.display().to_string();
+        if !name.ends_with(ENDING) {
+            continue;
+        }
         let text = fs::read_to_string(&template).with_context(|| name.clone())?;
         let path = out.join(name.trim_end_matches(ENDING));
         match environment.render_str(&text, context!(version, repository => repository())) {
             Ok(filled) => {
-                let folder = path.parent().context("a template lies in no folder")?;
-                fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+                files::make_folder(&path.with_file_name(""))?;
                 fs::write(&path, filled).with_context(|| path.display().to_string())?;
             }
             Err(error) => missing.push(format!("{name}: {error}")),
@@ -58,22 +61,6 @@ fn environment(sums: Sums) -> Environment<'static> {
         sums.get(name).cloned().ok_or_else(missing)
     });
     environment
-}
-
-fn find(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut found = vec![];
-    for entry in entries {
-        let entry = entry?;
-        let path = entry.path();
-        if entry.file_type()?.is_dir() {
-            found.extend(find(&path)?);
-        } else if path.to_string_lossy().ends_with(ENDING) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::contents::{Contents, LIBRARIES, NOTICES, Release};
 use crate::editors::{self, Tools};
+use crate::files;
 use crate::packages;
 use crate::platform;
 use crate::step::Steps;
@@ -22,12 +23,10 @@ pub fn make(
     out: &Path,
     steps: &mut Steps,
 ) -> Result<()> {
-    packages::ensure_for_extension()?;
+    packages::ensure_all(packages::PYTHON)?;
     let target = release.target.name();
     let staged = workspace.target.join("dist/vsix").join(&target);
-    if staged.exists() {
-        fs::remove_dir_all(&staged).with_context(|| staged.display().to_string())?;
-    }
+    files::make_empty_folder(&staged)?;
     lay_out(contents, &staged)?;
     let tools = Tools::install(workspace, steps)?;
     editors::node_modules(workspace, &tools, steps)?;
@@ -52,10 +51,10 @@ fn lay_out(contents: &Contents, folder: &Path) -> Result<()> {
         (LIBRARIES, contents.libraries.iter().collect(), 0o644),
         (".", notices.collect(), 0o644),
     ];
-    for (place, files, mode) in places {
+    for (place, all, mode) in places {
         let folder = folder.join(place);
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        for file in files {
+        files::make_folder(&folder)?;
+        for file in all {
             let path = folder.join(&file.name);
             fs::write(&path, &file.bytes).with_context(|| path.display().to_string())?;
             // The packager copies the mode of each file, where files have one.

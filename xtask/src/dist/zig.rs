@@ -34,7 +34,7 @@ pub fn cargo(
     let (rust, _glibc) = triple.split_once('.').unwrap_or((triple, ""));
     packages::ensure_rust_for(rust)?;
     // Zig comes from Python's package index too.
-    packages::ensure_for_extension()?;
+    packages::ensure_all(packages::PYTHON)?;
     let tools = Tools::install(workspace, steps)?;
     tools.pip(workspace, "xtask/zig.txt", "zig", steps)?;
     let mut cargo = tools.command("cargo-zigbuild");
