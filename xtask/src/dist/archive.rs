@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{Cursor, Write};
+use std::slice;
 use tar::{Builder, EntryType, Header};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
@@ -31,19 +32,22 @@ pub struct Placed<'a> {
     pub is_program: bool,
 }
 
+/// Places files in a folder of a package.
+pub fn placed<'a>(folder: &str, files: &'a [File], is_program: bool) -> Vec<Placed<'a>> {
+    let place =
+        |file: &'a File| Placed { path: format!("{folder}/{}", file.name), file, is_program };
+    files.iter().map(place).collect()
+}
+
 /// The programs lie in `bin`, so that the libraries are found from there.
 fn layout<'a>(folder: &str, contents: &'a Contents) -> Vec<Placed<'a>> {
-    let placed = |place: &str, file: &'a File, is_program| Placed {
-        path: format!("{folder}/{place}{}", file.name),
-        file,
-        is_program,
-    };
-    let texts = contents.licences.iter().chain([&contents.readme, &contents.changelog]);
-    let libraries = contents.libraries.iter();
-    (contents.programs.iter().map(|file| placed("bin/", file, true)))
-        .chain(libraries.map(|file| placed(&format!("{LIBRARIES}/"), file, false)))
-        .chain(texts.map(|file| placed("", file, false)))
-        .collect()
+    let mut files = placed(&format!("{folder}/bin"), &contents.programs, true);
+    files.extend(placed(&format!("{folder}/{LIBRARIES}"), &contents.libraries, false));
+    let texts = [&contents.licences, slice::from_ref(&contents.readme)];
+    for texts in texts.into_iter().chain([slice::from_ref(&contents.changelog)]) {
+        files.extend(placed(folder, texts, false));
+    }
+    files
 }
 
 pub fn tar_gz(files: &[Placed], time: u64) -> Result<Vec<u8>> {

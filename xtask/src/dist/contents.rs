@@ -25,6 +25,12 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
+impl File {
+    pub fn text(name: &str, text: String) -> File {
+        File { name: name.to_owned(), bytes: text.into_bytes() }
+    }
+}
+
 #[derive(Debug)]
 pub struct Contents {
     pub programs: Vec<File>,
@@ -55,7 +61,7 @@ impl Contents {
         };
         let libraries = programs.parent().map(|folder| folder.join(LIBRARIES));
         let mut licences = LICENCES.iter().map(|name| of(name)).collect::<Result<Vec<_>>>()?;
-        licences.push(File { name: NOTICES.to_owned(), bytes: notices.into_bytes() });
+        licences.push(File::text(NOTICES, notices));
         Ok(Contents {
             programs: PROGRAMS.iter().map(program).collect::<Result<_>>()?,
             libraries: libraries.map_or(Ok(vec![]), |folder| read_all(&folder))?,

@@ -1,7 +1,7 @@
 //! The package for Debian and Ubuntu: `hone_VERSION_ARCH.deb`. It is an `ar` archive of three
 //! members, by deb(5). It needs no program of Debian to be made.
 
-use super::archive::{Placed, tar_gz};
+use super::archive::{placed, tar_gz};
 use super::contents::{Contents, File, LIBRARIES, NOTICES, Release};
 use super::linkage::Linkage;
 use anyhow::{Context, Result};
@@ -29,24 +29,11 @@ pub fn make(
     arch: &str,
 ) -> Result<Vec<u8>> {
     let documents = documents(contents)?;
-    let mut files = vec![];
-    let places = [
-        ("./usr/bin", &contents.programs, true),
-        (&format!("./usr/{LIBRARIES}"), &contents.libraries, false),
-        ("./usr/share/doc/hone", &documents, false),
-    ];
-    for (place, all, is_program) in places {
-        files.extend(all.iter().map(|file| Placed {
-            path: format!("{place}/{}", file.name),
-            file,
-            is_program,
-        }));
-    }
-    let control = File {
-        name: "control".to_owned(),
-        bytes: control(release, contents, linkage, arch)?.into_bytes(),
-    };
-    let control = [Placed { path: "./control".to_owned(), file: &control, is_program: false }];
+    let mut files = placed("./usr/bin", &contents.programs, true);
+    files.extend(placed(&format!("./usr/{LIBRARIES}"), &contents.libraries, false));
+    files.extend(placed("./usr/share/doc/hone", &documents, false));
+    let control = [File::text("control", control(release, contents, linkage, arch)?)];
+    let control = placed(".", &control, false);
     let mut deb = ar::Builder::new(vec![]);
     for (name, bytes) in [
         ("debian-binary", b"2.0\n".to_vec()),

@@ -2,7 +2,7 @@
 //! with three files that describe it, by
 //! <https://packaging.python.org/en/latest/specifications/binary-distribution-format/>.
 
-use super::archive::{Placed, zip};
+use super::archive::{Placed, placed, zip};
 use super::contents::{Contents, File, LIBRARIES, Release};
 use super::linkage::Linkage;
 use super::target::{MACOS_MIN, Target};
@@ -27,27 +27,17 @@ pub fn make(release: &Release, contents: &Contents, linkage: &Linkage) -> Result
     let tag = format!("py3-none-{}", platform(release.target, linkage)?);
     let stem = format!("{}-{}", PYPI_NAME.replace('-', "_"), release.version);
     let info = format!("{stem}.dist-info");
-    let metadata = text("METADATA", metadata(release, contents));
-    let wheel = text("WHEEL", wheel(&tag));
-    let mut files = vec![];
-    for (place, all, is_program) in [
-        // An installer puts these into the environment's `bin` and marks them as programs.
-        (format!("{stem}.data/scripts"), &contents.programs, true),
-        // These go below the environment itself, so `../lib/hone` is right for the programs.
-        (format!("{stem}.data/data/{LIBRARIES}"), &contents.libraries, false),
-        (format!("{info}/licenses"), &contents.licences, false),
-    ] {
-        files.extend(all.iter().map(|file| Placed {
-            path: format!("{place}/{}", file.name),
-            file,
-            is_program,
-        }));
-    }
-    for file in [&metadata, &wheel] {
-        files.push(Placed { path: format!("{info}/{}", file.name), file, is_program: false });
-    }
-    let record = text("RECORD", record(&files, &info));
-    files.push(Placed { path: format!("{info}/RECORD"), file: &record, is_program: false });
+    let about =
+        [File::text("METADATA", metadata(release, contents)), File::text("WHEEL", wheel(&tag))];
+    // An installer puts these into the environment's `bin` and marks them as programs.
+    let mut files = placed(&format!("{stem}.data/scripts"), &contents.programs, true);
+    // These go below the environment itself, so `../lib/hone` is right for the programs.
+    let libraries = format!("{stem}.data/data/{LIBRARIES}");
+    files.extend(placed(&libraries, &contents.libraries, false));
+    files.extend(placed(&format!("{info}/licenses"), &contents.licences, false));
+    files.extend(placed(&info, &about, false));
+    let record = [File::text("RECORD", record(&files, &info))];
+    files.extend(placed(&info, &record, false));
     Ok(Wheel { name: format!("{stem}-{tag}.whl"), bytes: zip(&files)? })
 }
 
@@ -73,10 +63,6 @@ fn platform(target: Target, linkage: &Linkage) -> Result<String> {
         Target::DarwinX64 => Ok(format!("macosx_{macos}_x86_64")),
         Target::Win32X64 => Ok("win_amd64".to_owned()),
     }
-}
-
-fn text(name: &str, text: String) -> File {
-    File { name: name.to_owned(), bytes: text.into_bytes() }
 }
 
 fn metadata(release: &Release, contents: &Contents) -> String {
