@@ -1,5 +1,6 @@
 //! `cargo xtask bench beside`: how much slower completions are while the learner works.
 
+use super::table::Table;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -36,22 +37,11 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 }
 
 fn table(measured: &Value) -> String {
-    let number = |side: &str, key: &str| measured[side][key].as_f64().unwrap_or(f64::NAN);
-    let mut lines = vec![format!("  {:<24}{:>9}{:>10}{:>10}", "", "requests", "p50 ms", "p95 ms")];
-    for (name, side) in [("no update", "alone"), ("beside an update", "beside_an_update")] {
-        lines.push(format!(
-            "  {name:<24}{:>9}{:>10.0}{:>10.0}",
-            number(side, "requests"),
-            number(side, "p50_ms"),
-            number(side, "p95_ms")
-        ));
+    let mut table = Table::new(["", "requests", "p50 ms", "p95 ms"]);
+    for (label, side) in [("no update", "alone"), ("beside an update", "beside_an_update")] {
+        let keys = [("requests", 0), ("p50_ms", 0), ("p95_ms", 0)];
+        table.numbers(label, &measured[side], &keys);
     }
-    lines.push(format!(
-        "  {:<24}{:>9}{:>10.2}{:>10.2}",
-        "ratio",
-        "",
-        number("ratios", "p50"),
-        number("ratios", "p95")
-    ));
-    lines.join("\n")
+    table.numbers("ratio", &measured["ratios"], &[("", 0), ("p50", 2), ("p95", 2)]);
+    table.to_string()
 }

@@ -2,6 +2,10 @@
 
 use super::median;
 use super::peer::Peer;
+use super::table::Table;
+use crate::editors::Tools;
+use crate::files;
+use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -45,26 +49,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Medians in seconds, peaks in MiB.
-struct Side {
-    step: f64,
-    prompt: f64,
-    peak_mb: f64,
-}
-
-struct Measured {
-    torch: Side,
-    torch_tail: Side,
-    ours_everywhere: Side,
-    ours: Side,
-    agreement: Vec<(&'static str, Value)>,
-}
-
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = super::build(workspace)?;
     let python = python(workspace, &mut steps)?;
     let folder = workspace.target.join("bench");
-    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    files::make_folder(&folder)?;
     let tokens = folder.join("tokens.json");
     write_tokens(&tokens, (arguments.prompt + arguments.completion) as usize)?;
 
@@ -79,7 +68,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         if !arguments.json {
             println!("{name}\n{}", table(&measured));
         }
-        models.insert(name.clone(), object(&measured));
+        models.insert(name.clone(), measured);
     }
     if arguments.json {
         let headline = models.get(DEFAULT_MODEL).or(models.values().next());
@@ -98,22 +87,17 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Installs the peer's packages into a virtual environment; answers its Python.
-fn python(workspace: &Workspace, steps: &mut Steps) -> Result<PathBuf> {
-    let venv = workspace.target.join("bench-venv");
-    let python = venv.join("bin").join("python");
-    if !python.exists() {
-        let mut create = Command::new("python3");
-        create.args(["-m", "venv"]).arg(&venv);
-        steps.run("virtual environment (Debian: python3-venv)", &mut create)?;
-    }
-    let mut install = Command::new(&python);
+/// Installs the peer's packages into a virtual environment.
+fn python(workspace: &Workspace, steps: &mut Steps) -> Result<Tools> {
+    packages::ensure_all(packages::PYTHON)?;
+    let venv = Tools::in_folder(workspace, "bench-venv", steps)?;
+    let mut install = venv.command("python");
     install
         .args(["-m", "pip", "install", "--quiet", "--retries", "1"])
         .args(["--extra-index-url", CPU_WHEELS, "--requirement"])
         .arg(workspace.root.join("xtask/bench/requirements.txt"));
     steps.run("torch and PEFT", &mut install)?;
-    Ok(python)
+    Ok(venv)
 }
 
 /// The tokens' values do not change the time. Both sides get the same ones.
@@ -125,26 +109,27 @@ fn write_tokens(path: &Path, count: usize) -> Result<()> {
 struct Bench<'a> {
     workspace: &'a Workspace,
     arguments: &'a Arguments,
-    python: &'a Path,
+    python: &'a Tools,
     model: PathBuf,
     tokens: &'a Path,
     threads: usize,
 }
 
 impl Bench<'_> {
-    fn measure(&self, folder: &Path) -> Result<Measured> {
+    /// Returns medians in seconds, peaks in MiB, and how much both sides agree.
+    fn measure(&self, folder: &Path) -> Result<Value> {
         let mut torch = self.torch("everywhere")?;
         let mut torch_tail = self.torch("tail")?;
         let mut ours_everywhere = self.ours("everywhere")?;
         let mut ours = self.ours("tail")?;
 
-        let mut agreement = Vec::new();
+        let mut agreement = serde_json::Map::new();
         let check = format!("check {}", folder.display());
         for (mode, ours, torch) in
             [("everywhere", &mut ours_everywhere, &mut torch), ("tail", &mut ours, &mut torch_tail)]
         {
             ours.ask(&check)?;
-            agreement.push((mode, torch.ask(&check)?));
+            agreement.insert(mode.to_owned(), torch.ask(&check)?);
         }
 
         let mut times: [Vec<f64>; 6] = Default::default();
@@ -157,15 +142,10 @@ impl Bench<'_> {
                 torch_tail.number("prompt", "s")?,
                 torch_tail.number("step", "s")?,
             ];
+            let [full, everywhere, prompt, step, torch_prompt, torch_step] = turn;
             eprintln!(
-                "   {round:>2}  torch {:.2} s · ours everywhere {:.2} · tail {:.2} + prompt {:.2} \
-                 · torch tail {:.2} + {:.2}{}",
-                turn[0],
-                turn[1],
-                turn[3],
-                turn[2],
-                turn[5],
-                turn[4],
+                "   {round:>2}  torch {full:.2} s · ours everywhere {everywhere:.2} · tail \
+                 {step:.2} + prompt {prompt:.2} · torch tail {torch_step:.2} + {torch_prompt:.2}{}",
                 if round == 0 { "  (warm-up)" } else { "" }
             );
             if round > 0 {
@@ -174,20 +154,27 @@ impl Bench<'_> {
         }
         let [full, everywhere, prompt, step, torch_prompt, torch_step] =
             times.map(|times| median(&times));
-        let side = |peer: &mut Peer, step: f64, prompt: f64| -> Result<Side> {
-            Ok(Side { step, prompt, peak_mb: peer.number("end", "peak_mb")? })
-        };
-        Ok(Measured {
-            torch: side(&mut torch, full, 0.0)?,
-            torch_tail: side(&mut torch_tail, torch_step, torch_prompt)?,
-            ours_everywhere: side(&mut ours_everywhere, everywhere, 0.0)?,
-            ours: side(&mut ours, step, prompt)?,
-            agreement,
-        })
+        let peak = |peer: &mut Peer| peer.number("end", "peak_mb");
+        let (torch_mb, ours_mb) = (peak(&mut torch)?, peak(&mut ours)?);
+        let side =
+            |step, prompt, peak| json!({ "step_s": step, "prompt_s": prompt, "peak_mb": peak });
+        Ok(json!({
+            "ratios": {
+                "time": step / full,
+                "time_with_prompt_pass": (step + prompt) / full,
+                "time_everywhere": everywhere / full,
+                "memory": ours_mb / torch_mb,
+            },
+            "torch_everywhere": side(full, 0.0, torch_mb),
+            "torch_tail": side(torch_step, torch_prompt, peak(&mut torch_tail)?),
+            "hone_everywhere": side(everywhere, 0.0, peak(&mut ours_everywhere)?),
+            "hone_tail": side(step, prompt, ours_mb),
+            "agreement": agreement,
+        }))
     }
 
     fn torch(&self, mode: &str) -> Result<Peer> {
-        let mut command = Command::new(self.python);
+        let mut command = self.python.command("python");
         command.arg(self.workspace.root.join("xtask/bench/peer.py"));
         command.args(["--threads", &self.threads.to_string()]);
         // It must not use the network.
@@ -213,58 +200,28 @@ impl Bench<'_> {
     }
 }
 
-/// Ratios to torch + PEFT in f32 with the adapter everywhere, which is what most people would
+/// Ratios are to torch + PEFT in f32 with the adapter everywhere, which is what most people would
 /// run.
-fn ratios(measured: &Measured) -> [(&'static str, f64); 4] {
-    let (ours, torch) = (&measured.ours, &measured.torch);
-    [
-        ("time", ours.step / torch.step),
-        ("time_with_prompt_pass", (ours.step + ours.prompt) / torch.step),
-        ("time_everywhere", measured.ours_everywhere.step / torch.step),
-        ("memory", ours.peak_mb / torch.peak_mb),
-    ]
-}
-
-fn object(measured: &Measured) -> Value {
-    let side = |side: &Side| {
-        let Side { step, prompt, peak_mb } = side;
-        json!({ "step_s": step, "prompt_s": prompt, "peak_mb": peak_mb })
-    };
-    let map = |pairs: &[(&'static str, Value)]| -> Value {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect()
-    };
-    json!({
-        "ratios": map(&ratios(measured).map(|(key, ratio)| (key, json!(ratio)))),
-        "torch_everywhere": side(&measured.torch),
-        "torch_tail": side(&measured.torch_tail),
-        "hone_everywhere": side(&measured.ours_everywhere),
-        "hone_tail": side(&measured.ours),
-        "agreement": map(&measured.agreement),
-    })
-}
-
-fn table(measured: &Measured) -> String {
-    let mut lines =
-        vec![format!("  {:<34}{:>9}{:>12}{:>11}", "", "step s", "prompt s", "peak MiB")];
-    for (name, side) in [
-        ("torch + PEFT f32, everywhere", &measured.torch),
-        ("torch + PEFT f32, after the prompt", &measured.torch_tail),
-        ("Hone, everywhere", &measured.ours_everywhere),
-        ("Hone, after the prompt (served)", &measured.ours),
+fn table(measured: &Value) -> String {
+    let mut table = Table::new(["", "step s", "prompt s", "peak MiB"]);
+    for (label, side) in [
+        ("torch + PEFT f32, everywhere", "torch_everywhere"),
+        ("torch + PEFT f32, after the prompt", "torch_tail"),
+        ("Hone, everywhere", "hone_everywhere"),
+        ("Hone, after the prompt (served)", "hone_tail"),
     ] {
-        lines.push(format!(
-            "  {name:<34}{:>9.2}{:>12.2}{:>11.0}",
-            side.step, side.prompt, side.peak_mb
-        ));
+        let keys = [("step_s", 2), ("prompt_s", 2), ("peak_mb", 0)];
+        table.numbers(label, &measured[side], &keys);
     }
-    for (name, ratio) in ratios(measured) {
-        lines.push(format!("  {name:<34}{ratio:>9.2}  of torch + PEFT f32, everywhere"));
+    for key in ["time", "time_with_prompt_pass", "time_everywhere", "memory"] {
+        table.numbers(&format!("ratio, {key}"), &measured["ratios"], &[(key, 2)]);
     }
-    for (mode, numbers) in &measured.agreement {
+    let mut lines = vec![table.to_string()];
+    for (mode, numbers) in measured["agreement"].as_object().into_iter().flatten() {
         let number = |key: &str| numbers[key].as_f64().unwrap_or(f64::NAN);
         lines.push(format!(
-            "  same numbers, {mode:<20} log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads \
-             what Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
+            "  same numbers, {mode}: log-prob off by {:.1e} nats (mean; {:.1e} as PEFT loads what \
+             Hone exports), gradient by {:.1e} (relative), cosine {:.7}",
             number("logprob_mean"),
             number("exported_mean"),
             number("gradient_error"),

@@ -9,6 +9,7 @@ mod quality;
 mod rests;
 mod serve;
 mod start;
+mod table;
 
 use crate::mirror;
 use crate::packages;
@@ -82,7 +83,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     }
 }
 
-/// Builds the programs and the examples; answers the steps so far. The whole workspace is built,
+/// Builds the programs and the examples; returns the steps so far. The whole workspace is built,
 /// because another selection of packages has other features, which would compile every dependency
 /// again.
 pub fn build(workspace: &Workspace) -> Result<Steps> {
@@ -92,7 +93,7 @@ pub fn build(workspace: &Workspace) -> Result<Steps> {
     Ok(steps)
 }
 
-/// Fetches a model, or the default one; answers its file.
+/// Fetches a model, or the default one; returns its file.
 pub fn pull(workspace: &Workspace, steps: &mut Steps, name: Option<&str>) -> Result<PathBuf> {
     mirror::prepare(&home(workspace))?;
     let hone = |command: &str| {
@@ -126,7 +127,7 @@ fn with_home(workspace: &Workspace, measurement: &mut Process) {
     measurement.arg("--models").arg(home(workspace).join("models"));
 }
 
-/// Runs a measurement; answers the JSON object that it prints.
+/// Runs a measurement; returns the JSON object that it prints.
 fn measure(command: &mut Process) -> Result<Value> {
     let program = command.get_program().display().to_string();
     let output = command.stderr(Stdio::inherit()).output();

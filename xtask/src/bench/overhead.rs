@@ -1,5 +1,6 @@
 //! `cargo xtask bench overhead`: the time that the server itself needs for a keystroke.
 
+use super::table::Table;
 use crate::packages;
 use crate::step::Steps;
 use crate::workspace::Workspace;
@@ -39,37 +40,30 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     super::print(&measured("next edits", NEXT_EDITS)?, arguments.json, next_edits)
 }
 
+/// The keys of a row's numbers, with this many digits of the times.
+fn keys(digits: usize) -> [(&'static str, usize); 4] {
+    [("requests", 0), ("p50_ms", digits), ("p95_ms", digits), ("max_ms", digits)]
+}
+
+fn heads(first: &str) -> [&str; 5] {
+    [first, "requests", "p50 ms", "p95 ms", "max ms"]
+}
+
 fn table(measured: &Value) -> String {
-    let head = format!("{} editors", measured["editors"]);
-    let mut lines = vec![format!(
-        "  {head:<30}{:>10}{:>10}{:>10}{:>10}",
-        "requests", "p50 ms", "p95 ms", "max ms"
-    )];
+    let mut table = Table::new(heads(&format!("{} editors", measured["editors"])));
     for (label, round) in
         [("eight keys a second each", "typing"), ("as fast as they can", "hurried")]
     {
-        let number = |key: &str| measured[round][key].as_f64().unwrap_or(f64::NAN);
-        lines.push(format!(
-            "  {label:<30}{:>10}{:>10.2}{:>10.2}{:>10.2}",
-            number("requests"),
-            number("p50_ms"),
-            number("p95_ms"),
-            number("max_ms")
-        ));
+        table.numbers(label, &measured[round], &keys(2));
     }
-    lines.push(format!("  {} of the requests went to the engine", measured["computed"]));
-    lines.join("\n")
+    format!("{table}\n  {} of the requests went to the engine", measured["computed"])
 }
 
 /// The time from an edit to the offer, a keystroke with next edits and without, and an update of
 /// their gate.
 fn next_edits(measured: &Value) -> String {
     let head = format!("{} files of {} lines", measured["documents"], measured["lines"]);
-    let mut lines = vec![format!(
-        "  {head:<30}{:>10}{:>10}{:>10}{:>10}",
-        "requests", "p50 ms", "p95 ms", "max ms"
-    )];
-    let number = |row: &str, key: &str| measured[row][key].as_f64().unwrap_or(f64::NAN);
+    let mut table = Table::new(heads(&head));
     for (label, row) in [
         ("from an edit to the offer", "offer"),
         ("a key, next edits off", "keys_off"),
@@ -78,20 +72,14 @@ fn next_edits(measured: &Value) -> String {
         ("a later key, no search", "between_on"),
         ("an update of the gate", "gate"),
     ] {
-        lines.push(format!(
-            "  {label:<30}{:>10}{:>10.3}{:>10.3}{:>10.3}",
-            number(row, "requests"),
-            number(row, "p50_ms"),
-            number(row, "p95_ms"),
-            number(row, "max_ms")
-        ));
+        table.numbers(label, &measured[row], &keys(3));
     }
-    let ratio = |on, off| number(on, "p95_ms") / number(off, "p95_ms");
-    lines.push(format!(
-        "  a key's p95 with next edits on against off: {:.3} during a search, {:.3} without one",
-        ratio("keys_on", "keys_off"),
-        ratio("between_on", "between_off")
-    ));
-    lines.push(format!("  {} of the searches found a place", measured["found"]));
-    lines.join("\n")
+    let p95 = |row: &str| measured[row]["p95_ms"].as_f64().unwrap_or(f64::NAN);
+    format!(
+        "{table}\n  a key's p95 with next edits on against off: {:.3} during a search, {:.3} \
+         without one\n  {} of the searches found a place",
+        p95("keys_on") / p95("keys_off"),
+        p95("between_on") / p95("between_off"),
+        measured["found"]
+    )
 }

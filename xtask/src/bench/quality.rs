@@ -1,5 +1,6 @@
 //! `cargo xtask bench quality`: how often a missing line of HumanEval is completed correctly.
 
+use super::table::Table;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -78,21 +79,18 @@ const COLUMNS: [(&str, &str, bool); 7] = [
 
 fn table(measured: &Value) -> String {
     let kinds = [("a line is missing", "whole_line"), ("its second half", "second_half")];
-    let of = |kind: &str| measured[kind].as_object().into_iter().flatten();
-    let names = kinds.iter().flat_map(|(_, kind)| of(kind)).map(|(name, _)| name.chars().count());
-    let width = names.max().unwrap_or_default().max(kinds[0].0.len());
-    let mut lines = vec![];
+    let labels = COLUMNS.iter().map(|(label, ..)| *label);
+    let mut table = Table::new([""].into_iter().chain(labels));
     for (title, kind) in kinds {
-        let heads: String = COLUMNS.iter().map(|(label, ..)| format!("{label:>13}")).collect();
-        lines.push(format!("{title:<width$}  {heads}"));
-        for (variant, scores) in of(kind) {
+        table.row(title, []);
+        for (variant, scores) in measured[kind].as_object().into_iter().flatten() {
             let cells = COLUMNS.iter().map(|(_, key, is_share)| match scores[key].as_f64() {
-                Some(share) if *is_share => format!("{:>11.1} %", 100.0 * share),
-                Some(number) => format!("{number:>13.1}"),
-                None => format!("{:>13}", ""),
+                Some(share) if *is_share => format!("{:.1} %", 100.0 * share),
+                Some(number) => format!("{number:.1}"),
+                None => String::new(),
             });
-            lines.push(format!("  {variant:<width$}{}", cells.collect::<String>()));
+            table.row(&format!("  {variant}"), cells);
         }
     }
-    lines.join("\n")
+    table.to_string()
 }

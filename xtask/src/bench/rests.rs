@@ -1,5 +1,6 @@
-//! `cargo xtask bench rests`: how many rests in typing bring an offer in time beside an update.
+//! `cargo xtask bench rests`: how many rests in typing bring an offer in time during an update.
 
+use super::table::Table;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -8,7 +9,7 @@ use serde_json::Value;
 /// A file of some hundred lines, as a user may write it.
 const TYPED: &str = "learner/src/ppo/mod.rs";
 
-/// Busy processes of the lowest priority beside the runs.
+/// Busy processes of the lowest priority during the runs.
 const LOADS: [u32; 2] = [0, 2];
 
 #[derive(Args)]
@@ -39,23 +40,21 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 }
 
 fn table(measured: &Value) -> String {
-    let mut lines = vec![format!(
-        "  {:<20}{:>12}{:>12}{:>8}{:>12}{:>14}",
-        "busy processes", "paused", "beside", "ratio", "gap more s", "update end s"
-    )];
+    let heads = ["paused", "beside", "ratio", "gap more s", "update end s"];
+    let mut table = Table::new(["busy processes"].into_iter().chain(heads));
     for row in measured.as_array().into_iter().flatten() {
         let answered = |side: &str| format!("{}/{}", row[side]["answered"], row[side]["rests"]);
         let number = |key: &str| row[key].as_f64().unwrap_or(f64::NAN);
-        lines.push(format!(
-            "  {:<20}{:>12}{:>12}{:>8.2}{:>12.1}{:>14.0}",
-            row["load"].to_string(),
-            answered("paused"),
-            answered("beside"),
-            number("answered_ratio"),
-            number("gap_more_s"),
-            number("update_ended_after_s"),
-        ));
+        table.row(
+            &row["load"].to_string(),
+            [
+                answered("paused"),
+                answered("beside"),
+                format!("{:.2}", number("answered_ratio")),
+                format!("{:.1}", number("gap_more_s")),
+                format!("{:.0}", number("update_ended_after_s")),
+            ],
+        );
     }
-    lines.push("  goals: ratio ≥ 0.95, gap ≤ 2 s more, the update ends within 120 s".into());
-    lines.join("\n")
+    format!("{table}\n  goals: ratio ≥ 0.95, gap ≤ 2 s more, the update ends within 120 s")
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask bench serve`: a completion at every keystroke, by Hone and by a llama-server on
 //! the same model, or by another Hone.
 
+use super::table::Table;
 use crate::workspace::Workspace;
 use anyhow::Result;
 use clap::Args;
@@ -100,55 +101,35 @@ const ROWS: [(&str, &str, usize); 9] = [
 ];
 
 fn table(measured: &Value) -> String {
-    let cell = |side: &str, key: &str, digits: usize| match measured[side][key].as_f64() {
-        Some(number) => format!("{number:.digits$}"),
-        None => String::new(),
-    };
     let (other, name) = if measured["against"].is_null() {
         ("llama_server", "llama-server")
     } else {
         ("against", "other Hone")
     };
-    let mut lines = vec![format!("  {:<34}{:>10}{name:>14}{:>8}", "", "Hone", "ratio")];
+    let mut table = Table::new(["", "Hone", name, "ratio"]);
     for (label, key, digits) in ROWS {
-        lines.push(format!(
-            "  {label:<34}{:>10}{:>14}{:>8}",
-            cell("hone", key, digits),
-            cell(other, key, digits),
-            cell("ratios", key, 3)
-        ));
+        let cell = |side: &str, digits: usize| {
+            let number = measured[side][key].as_f64();
+            number.map_or(String::new(), |number| format!("{number:.digits$}"))
+        };
+        table.row(label, [cell("hone", digits), cell(other, digits), cell("ratios", 3)]);
     }
     let count = |key: &str| measured["hone"][key].as_u64().unwrap_or_default();
-    lines.push(format!(
-        "  {} requests, {} of which went to the model",
-        count("requests"),
-        count("computed")
-    ));
-    if !measured["superseded"].is_null() {
-        lines.push(superseded(&measured["superseded"]));
+    let (requests, computed) = (count("requests"), count("computed"));
+    let text = format!("{table}\n  {requests} requests, {computed} of which went to the model");
+    if measured["superseded"].is_null() {
+        return text;
     }
-    lines.join("\n")
-}
-
-fn superseded(measured: &Value) -> String {
-    let title = "superseded request to free engine";
-    let mut lines = vec![format!(
-        "  {title:<34}{:>10}{:>10}{:>10}{:>10}",
-        "requests", "p50 ms", "p95 ms", "max ms"
-    )];
+    let heads = ["requests", "p50 ms", "p95 ms", "max ms"];
+    let first = "superseded request to free engine";
+    let mut superseded = Table::new([first].into_iter().chain(heads));
     for (label, part) in [
         ("  while the prompt is read", "prompt_is_read"),
         ("  while tokens are decoded", "tokens_are_decoded"),
         ("  both", "all"),
     ] {
-        let number = |key: &str| measured[part][key].as_f64().unwrap_or(f64::NAN);
-        lines.push(format!(
-            "  {label:<34}{:>10}{:>10.1}{:>10.1}{:>10.1}",
-            number("samples"),
-            number("p50_ms"),
-            number("p95_ms"),
-            number("max_ms")
-        ));
+        let keys = [("samples", 0), ("p50_ms", 1), ("p95_ms", 1), ("max_ms", 1)];
+        superseded.numbers(label, &measured["superseded"][part], &keys);
     }
-    lines.join("\n")
+    format!("{text}\n{superseded}")
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask bench start`: the time from the start of `hone lsp` to the answer to `initialize`.
 
+use super::table::Table;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -8,7 +9,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What an editor sends first.
+/// Returns the first message of an editor.
 fn initialize() -> String {
     let params = json!({"processId": null, "rootUri": null, "capabilities": {}});
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string()
@@ -16,7 +17,7 @@ fn initialize() -> String {
 
 #[derive(Args)]
 pub struct Arguments {
-    /// How often `hone lsp` is started without a daemon, and as often with one
+    /// Starts of `hone lsp` without a daemon, and as many with one
     #[arg(long, default_value_t = 9, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -55,7 +56,7 @@ fn of(times: &[f64]) -> Value {
     json!({ "median_ms": super::median(times), "max_ms": max })
 }
 
-/// Starts a forwarder as an editor does; answers the milliseconds until the first line of its
+/// Starts a forwarder as an editor does; returns the milliseconds until the first line of its
 /// answer.
 fn start(lsp: &mut Command) -> Result<f64> {
     let began = Instant::now();
@@ -82,11 +83,9 @@ fn succeed(command: &mut Command) -> Result<()> {
 
 fn table(measured: &Value) -> String {
     let head = format!("{} starts each", measured["rounds"]);
-    let mut lines = vec![format!("  {head:<30}{:>12}{:>10}", "median ms", "max ms")];
+    let mut table = Table::new([head.as_str(), "median ms", "max ms"]);
     for (label, row) in [("no daemon runs", "cold"), ("a daemon runs", "warm")] {
-        let number = |key: &str| measured[row][key].as_f64().unwrap_or(f64::NAN);
-        let (median, max) = (number("median_ms"), number("max_ms"));
-        lines.push(format!("  {label:<30}{median:>12.0}{max:>10.0}"));
+        table.numbers(label, &measured[row], &[("median_ms", 0), ("max_ms", 0)]);
     }
-    lines.join("\n")
+    table.to_string()
 }
