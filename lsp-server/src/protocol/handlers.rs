@@ -143,6 +143,9 @@ impl LanguageServer for Backend {
         let options = params.initialization_options.as_ref();
         let abilities = ClientAbilities::new(params.capabilities, options);
         self.session.use_encoding(abilities.encoding());
+        if initialize::shows_marks_twice(params.client_info.as_ref()) {
+            self.session.keep_marks();
+        }
         #[allow(deprecated)] // Some clients say nothing else.
         let root = params.root_uri;
         match params.workspace_folders {

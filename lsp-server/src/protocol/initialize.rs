@@ -9,11 +9,29 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_lsp::ls_types::notification::Notification;
 use tower_lsp::ls_types::{
-    ClientCapabilities, ExecuteCommandOptions, InitializeParams, InitializeResult,
+    ClientCapabilities, ClientInfo, ExecuteCommandOptions, InitializeParams, InitializeResult,
     InlineCompletionOptions, Notebook, NotebookDocumentSyncOptions,
     NotebookDocumentSyncRegistrationOptions, NotebookSelector, OneOf, PositionEncodingKind,
     ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind,
 };
+
+/// What the full names of JetBrains' editors have in them.
+const JETBRAINS: [&str; 14] = [
+    "Android Studio",
+    "Aqua",
+    "CLion",
+    "DataGrip",
+    "DataSpell",
+    "GoLand",
+    "IntelliJ",
+    "JetBrains",
+    "PhpStorm",
+    "PyCharm",
+    "Rider",
+    "RubyMine",
+    "RustRover",
+    "WebStorm",
+];
 
 /// What a client says of itself, as far as the answer depends on it.
 pub struct ClientAbilities {
@@ -66,6 +84,13 @@ impl ClientAbilities {
         }
         (Encoding::Utf16, PositionEncodingKind::UTF16)
     }
+}
+
+/// Returns true if a client shows what stands behind the cursor within the range of an item, and
+/// then the item's whole text, as LSP4IJ in JetBrains' editors does. An offer for it leaves out the
+/// closing marks that stand there, and its range ends at the cursor.
+pub fn shows_marks_twice(client: Option<&ClientInfo>) -> bool {
+    client.is_some_and(|client| JETBRAINS.iter().any(|name| client.name.contains(name)))
 }
 
 /// Returns true if a client announces the notification in its `initializationOptions`, as Hone's
@@ -126,4 +151,24 @@ fn notebook_sync() -> OneOf<NotebookDocumentSyncOptions, NotebookDocumentSyncReg
     let every =
         NotebookSelector::ByNotebook { notebook: Notebook::String("*".into()), cells: None };
     OneOf::Left(NotebookDocumentSyncOptions { notebook_selector: vec![every], save: Some(true) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_editors_of_jetbrains_are_known_by_their_full_names() {
+        let shows_twice = |name: &str| {
+            let client = ClientInfo { name: name.to_owned(), version: None };
+            shows_marks_twice(Some(&client))
+        };
+        for name in ["IntelliJ IDEA 2026.1.2", "PyCharm 2025.3", "JetBrains Rider 2026.1"] {
+            assert!(shows_twice(name), "{name}");
+        }
+        for name in ["Neovim", "Visual Studio Code", "emacs", "Helix", ""] {
+            assert!(!shows_twice(name), "{name}");
+        }
+        assert!(!shows_marks_twice(None));
+    }
 }

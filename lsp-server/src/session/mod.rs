@@ -124,6 +124,8 @@ struct Editor {
     encoding: Encoding,
     /// The indentation that the editor has named last, and the document that it is for.
     indentation: Option<(String, Indentation)>,
+    /// It shows marks behind the cursor twice if an offer brings them again.
+    keeps_marks: bool,
 }
 
 /// A request that is being computed, and the document that it is about.
@@ -175,7 +177,7 @@ impl Drop for CurrentRequest {
 impl Session {
     pub fn new(services: Arc<Services>) -> Session {
         let state = State {
-            editor: Editor { encoding: Encoding::Utf16, indentation: None },
+            editor: Editor { encoding: Encoding::Utf16, indentation: None, keeps_marks: false },
             documents: HashMap::new(),
             notebooks: Notebooks::default(),
             unserved: HashMap::new(),
@@ -215,6 +217,11 @@ impl Session {
 
     pub fn use_encoding(&self, encoding: Encoding) {
         self.turn(|state, _| state.editor.encoding = encoding);
+    }
+
+    /// Leaves out of offers what would replace marks behind the cursor.
+    pub fn keep_marks(&self) {
+        self.turn(|state, _| state.editor.keeps_marks = true);
     }
 
     /// Notes how the editor indents lines of a document about which it asks next.

@@ -96,7 +96,10 @@ impl CursorContext {
             position: document.position(cursor, state.editor.encoding),
             entry: None,
             indentation: indentation(state, uri, &document.text),
-            around: NearbyText::of(&document.text, cursor),
+            around: NearbyText {
+                keeps_marks: state.editor.keeps_marks,
+                ..NearbyText::of(&document.text, cursor)
+            },
             idle_ms: state.debounce.idle_ms(now_ms),
             rejects_here: state.offers.rejects_on(uri, line),
         })
@@ -110,7 +113,8 @@ impl CursorContext {
             text.insert(*cursor, inserted);
             *cursor += length;
         }
-        self.around = NearbyText::of(&self.text, self.cursor);
+        let keeps_marks = self.around.keeps_marks;
+        self.around = NearbyText { keeps_marks, ..NearbyText::of(&self.text, self.cursor) };
         self
     }
 

@@ -2,6 +2,8 @@
 //! the bracket itself replaces the inserted one, so that no bracket is closed twice.
 
 use feedback::event::{Evidence, Outcome};
+use rehearsal::client::Client;
+use serde_json::json;
 use tests::buffer::Buffer;
 use tests::{Home, Model, QUICK};
 
@@ -60,4 +62,26 @@ fn a_bracket_that_is_typed_over_is_typed_along() {
     editor.status().expect("a status");
     let through = Outcome::TypedThrough { utf16: 6 };
     assert_eq!(home.outcomes(&item.id), [(through, Evidence::Document)]);
+}
+
+/// LSP4IJ shows the text in an item's range, and then the item's whole text, so that a bracket
+/// stood there twice. It reports nothing: the text alone tells that the offer was accepted.
+#[test]
+fn an_editor_of_jetbrains_gets_no_bracket_again() {
+    let home = home();
+    let editor = Client::spawn(home.hone().args(["lsp", "--manual-clock"])).expect("hone runs");
+    let client = json!({"name": "IntelliJ IDEA 2026.1", "version": "2026.1 (build IU-261.1)"});
+    editor
+        .request("initialize", json!({"clientInfo": client, "capabilities": {}}))
+        .expect("an answer");
+    editor.notify("initialized", json!({})).expect("it is sent");
+    let mut sums = Buffer::open(&editor, "sums.rs", SUMS);
+    let item = sums.complete().expect("an offer");
+    let range = item.range.expect("a range");
+    assert_eq!((item.insert_text.as_str(), range.start), ("4, 5", range.end));
+    editor.advance_clock(1_000).expect("time passes");
+    sums.take(&item);
+    assert_eq!(sums.text(), DONE.replacen("4, 5);", "4, 5)", 1));
+    editor.status().expect("a status");
+    assert_eq!(home.outcomes(&item.id), [(Outcome::Accepted, Evidence::Document)]);
 }

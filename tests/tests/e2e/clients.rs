@@ -165,6 +165,17 @@ fn lsp_mode() {
     assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 0));
 }
 
+/// IntelliJ IDEA with LSP4IJ. It is not recorded but written after LSP4IJ's source, with this
+/// server's answers. It asks 300 ms after a key, runs no command, and reports nothing; the brackets
+/// that the editor closes come as a change of their own. The user takes the first offer with Tab,
+/// writes something else over the second, and types the third by hand.
+#[test]
+fn lsp4ij() {
+    let (outcomes, shown) = play("lsp4ij");
+    let expected = [Outcome::Accepted, Outcome::RejectedEdit, Outcome::TypedThrough { utf16: 9 }];
+    assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 0));
+}
+
 /// Emacs over the Copilot language server's interface. It reports what it shows, a word that is
 /// accepted, and an acceptance before its change.
 #[test]
