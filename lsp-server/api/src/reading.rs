@@ -17,7 +17,13 @@ use crate::Around;
 pub const UNREAD_MS: u64 = 250;
 
 /// The most characters that a key puts in.
-const KEY_CHARS: usize = 3;
+pub const KEY_CHARS: usize = 3;
+
+/// The shortest mean time in ms between the keys of a user who types a text.
+const KEY_MS: u64 = 50;
+
+/// The time in ms after which a client that waits for an answer looks whether it can ask again.
+const RETRY_MS: u64 = 100;
 
 /// The length of the text before an offer by which its place is found again when the client's
 /// window has moved, in bytes.
@@ -87,6 +93,13 @@ pub fn read(offered: &Offered, next: &Around, now_ms: u64, asks_ahead: bool) -> 
         return Reading::AsIf { taken: shared };
     }
     if is_whole { Reading::Accepted } else { Reading::Along { typed: shared } }
+}
+
+/// Returns true if so many characters of an offer can have been typed without a request in between.
+/// A client that asks at each key does not while it waits for an answer, as for that to its request
+/// as if the offer was accepted. `waited_ms` is how long it waited for the last one.
+pub fn may_be_typed(chars: usize, waited_ms: u64) -> bool {
+    chars as u64 * KEY_MS <= waited_ms + RETRY_MS
 }
 
 /// Within a line, llama.vim asks with the rest of the line before and behind the offer.
@@ -204,6 +217,14 @@ mod tests {
         assert_eq!(ask("ab|\n", 20, true), Along { typed: 1 }, "a key");
         assert_eq!(ask("abcde|\n", SLOW, true), Along { typed: 4 });
         assert_eq!(reading("f(|)\n", "x", "f()x)|\n", 20, true), AsIf { taken: 1 });
+    }
+
+    #[test]
+    fn what_comes_whole_from_a_client_that_could_have_asked_was_not_typed() {
+        assert!(!may_be_typed(8, 150), "an answer of the usual time");
+        assert!(may_be_typed(8, 400), "the client waited, and the user went on");
+        assert!(may_be_typed(1, 0), "a key");
+        assert!(!may_be_typed(40, 1_000));
     }
 
     #[test]

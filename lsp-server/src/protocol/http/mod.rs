@@ -129,7 +129,10 @@ impl Backend for HttpClients {
             let _ = place.session.focus(&place.uri, place.position);
             return Ok(Answer::default());
         }
-        match self.ask(&place, &request).await {
+        let answer = self.ask(&place, &request).await;
+        let now_ms = self.app.services.clock.elapsed_ms();
+        self.with_text(&place, |text| text.is_free(now_ms));
+        match answer {
             Ok(answer) => Ok(answer),
             // The client has a newer request by now, and has nothing to show of this one.
             Err(SessionError::Superseded | SessionError::Loading) => Ok(Answer::default()),

@@ -10,7 +10,7 @@ use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, Outcome};
 use feedback::log::{EventLog, MemoryLog};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -22,6 +22,8 @@ struct Api {
     log: Arc<MemoryLog>,
     /// Requests that the engine has begun.
     asked: Arc<AtomicUsize>,
+    /// The engine answers nothing as long as this is set.
+    held: Arc<AtomicBool>,
     _folder: TempDir,
 }
 
@@ -33,11 +35,15 @@ async fn api() -> Api {
     config.gate.enabled = false;
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
     let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
+    let held = Arc::new(AtomicBool::new(false));
+    let (count, holds) = (asked.clone(), held.clone());
     let engine = HookedEngine {
         scripted: fixtures::engine(&[]),
         generate: Box::new(move |scripted, request, abort| {
             count.fetch_add(1, Ordering::Relaxed);
+            while holds.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
             let prompt = &request.prompt;
             let line = format!("{}{}", prompt.line, prompt.healing);
             scripted.answers = if line.trim().is_empty() { &["call(x);"] } else { &[" // why"] };
@@ -50,7 +56,7 @@ async fn api() -> Api {
         prepared: Arc::default(),
     };
     let app = testing::app::start(&home, config, engine, clock.clone(), log.clone()).await;
-    Api { clients: HttpClients::new(app), clock, log, asked, _folder: folder }
+    Api { clients: HttpClients::new(app), clock, log, asked, held, _folder: folder }
 }
 
 fn request(client: &str, marked: &str) -> Request {
@@ -176,6 +182,36 @@ async fn a_request_as_if_accepted_says_nothing_of_an_offer_that_is_rejected() {
     let offers = api.offers();
     assert_eq!(offers[0], ("call(x);".into(), Some(Outcome::RejectedEdit)));
     assert_eq!(offers.len(), 2, "the answer that was never reached is not recorded");
+}
+
+/// While llama.vim waits for the answer to its request as if an offer was accepted, it does not ask
+/// at the keys. What its user typed meanwhile came whole, and was taken for accepted.
+#[tokio::test]
+async fn what_was_typed_while_the_client_waited_was_not_accepted() {
+    let api = Arc::new(api().await);
+    api.ask("infill", START).await;
+    api.held.store(true, Ordering::Relaxed);
+    let asking = api.clone();
+    let ahead =
+        tokio::spawn(async move { asking.ask("infill", "fn a() {\n    call(x);|\n}\n").await });
+    eventually("the engine computes", || api.asked.load(Ordering::Relaxed) == 2).await;
+    api.pass(1_000);
+    api.held.store(false, Ordering::Relaxed);
+    assert_eq!(ahead.await.unwrap(), " // why");
+    api.ask("infill", "fn a() {\n    call(x);\n    |\n}\n").await;
+    assert_eq!(api.outcomes()[0], Some(Outcome::TypedThrough { utf16: 8 }));
+}
+
+#[tokio::test]
+async fn a_word_that_comes_whole_was_taken() {
+    let api = api().await;
+    api.ask("infill", START).await;
+    api.ask("infill", "fn a() {\n    call(x);|\n}\n").await;
+    api.pass(2_000);
+    assert_eq!(api.ask("infill", "fn a() {\n    call|\n}\n").await, "(x);");
+    api.pass(2_000);
+    api.ask("infill", "fn a() {\n    call!|\n}\n").await;
+    assert_eq!(api.outcomes()[0], Some(Outcome::PartlyAccepted { utf16: 4 }));
 }
 
 #[tokio::test]

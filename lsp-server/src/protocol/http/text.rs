@@ -4,7 +4,10 @@
 use super::language;
 use crate::addresses;
 use crate::session::{AheadAnswer, Session};
-use api::{Answer, Around, Change, Ended, File, Known, Offered, Reading, Request, UNREAD_MS, read};
+use api::{
+    Answer, Around, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request, UNREAD_MS,
+    may_be_typed, read,
+};
 use completion::document::{Document, Encoding, Position};
 use completion::languages;
 use feedback::event::OfferId;
@@ -29,6 +32,10 @@ pub struct Text {
     ahead: Option<Ahead>,
     /// The number of the newest request.
     asked: u64,
+    /// The client asks at each key, and ahead of an accept.
+    asks_ahead: bool,
+    /// How long the client waited for its last answer, in milliseconds.
+    waited_ms: u64,
     /// The files that the client has sent along, by name.
     files: HashMap<String, String>,
 }
@@ -123,6 +130,8 @@ impl Text {
             given: None,
             ahead: None,
             asked: 0,
+            asks_ahead: client.asks_ahead,
+            waited_ms: 0,
             files: HashMap::new(),
         }
     }
@@ -175,14 +184,10 @@ impl Text {
     /// taken.
     fn reach_ahead(&mut self) {
         let Some(Ahead { given, answer }) = self.ahead.take() else { return };
-        let before = self.given.take();
-        if let Some(before) = &before {
-            self.session.shown(&before.id);
+        if let Some(before) = self.given.take() {
+            self.take(&before);
         }
         self.move_to(&given.offered.around);
-        if let Some(before) = &before {
-            self.accepted(before);
-        }
         self.session.adopt(answer);
         self.given = Some(given);
     }
@@ -197,12 +202,15 @@ impl Text {
         let offered = &given.offered;
         let is_read = now_ms.saturating_sub(offered.at_ms) >= UNREAD_MS;
         match reading {
-            Reading::Accepted => {
+            Reading::Accepted => self.take(&given),
+            Reading::Along { typed } => {
                 self.session.shown(&given.id);
-                self.move_to(&behind(offered, offered.text.len()));
-                self.accepted(&given);
+                let chars = offered.text[..typed].chars().count();
+                if chars > KEY_CHARS && self.asks_ahead && !self.may_be_typed(chars) {
+                    // A word or a line of it was taken, as the change that follows shows.
+                    let _ = self.session.taking(&given.id);
+                }
             }
-            Reading::Along { .. } => self.session.shown(&given.id),
             Reading::Left { after } => {
                 if is_read {
                     self.session.shown(&given.id);
@@ -214,6 +222,27 @@ impl Text {
             Reading::Same => self.given = Some(given),
             Reading::Unknown | Reading::AsIf { .. } => {}
         }
+    }
+
+    /// Brings the document to where all of an offer stands in it: at once, as an accept does, or
+    /// key by key if it may have been typed.
+    fn take(&mut self, given: &Given) {
+        self.session.shown(&given.id);
+        let offered = &given.offered;
+        let is_typed = self.may_be_typed(offered.text.chars().count());
+        for (end, _) in offered.text.char_indices().skip(1).filter(|_| is_typed) {
+            self.move_to(&behind(offered, end));
+        }
+        self.move_to(&behind(offered, offered.text.len()));
+        if !is_typed {
+            self.accepted(given);
+        }
+    }
+
+    /// Returns true if the user can have typed so many characters that came whole. Of a client that
+    /// does not ask at each key nobody knows.
+    fn may_be_typed(&self, chars: usize) -> bool {
+        self.asks_ahead && may_be_typed(chars, self.waited_ms)
     }
 
     /// The session may have ended the offer before, as one that nobody has seen.
@@ -281,6 +310,11 @@ impl Text {
     /// Returns true if no newer request has come since the one at this place.
     pub fn is_current(&self, place: &Place) -> bool {
         Arc::ptr_eq(&self.session, &place.session) && self.asked == place.asked
+    }
+
+    /// Notes that the client has the answer to its newest request, and can ask again.
+    pub fn is_free(&mut self, now_ms: u64) {
+        self.waited_ms = now_ms.saturating_sub(self.used_ms);
     }
 
     /// Notes what the client was given.
