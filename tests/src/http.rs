@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 /// The address of a home's API, and its token.
 pub struct Http {
-    port: u16,
+    pub port: u16,
     pub token: String,
 }
 

@@ -1,6 +1,7 @@
 //! `hone forget`. The daemon does it if one runs; else this process does it in the files.
 
 use crate::adapters::registry::Registry;
+use crate::cli::confirm;
 use crate::cli::event_log;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
@@ -15,7 +16,7 @@ use feedback::clock::{Clock, SystemClock};
 use feedback::log::EventLog;
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::IsTerminal;
 
 #[derive(clap::Args)]
 pub struct ForgetArgs {
@@ -182,13 +183,7 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
     for note in notes(plan) {
         tell!("note: {note}");
     }
-    let mut stderr = std::io::stderr().lock();
-    write!(stderr, "{name}: forget {}? This cannot be undone. [y/N] ", sentence(plan))?;
-    stderr.flush()?;
-    drop(stderr);
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    confirm::confirmed(&format!("{name}: forget {}? This cannot be undone.", sentence(plan)))
 }
 
 fn sentence(forgotten: &Forgotten) -> String {

@@ -12,7 +12,10 @@ const COLUMNS_MAX: usize = 100;
 /// `Commands`. One that only other programs call is hidden.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Commands for every day", &["status", "why", "report", "pause", "resume", "forget"]),
-    ("Commands to set up", &["model", "config", "doctor", "restart", "stop", "completions"]),
+    (
+        "Commands to set up",
+        &["model", "setup", "config", "doctor", "restart", "stop", "completions"],
+    ),
     ("Commands for what is learned", &["learn", "adapter", "rehearse", "team"]),
     ("Commands to look inside", &["events", "gate", "trial"]),
     ("Commands for editors and services", &["lsp", "serve", "api"]),

@@ -8,6 +8,7 @@ mod adapter;
 mod api;
 mod clock;
 mod config;
+mod confirm;
 mod doctor;
 mod event_log;
 mod events;
@@ -23,6 +24,8 @@ mod pause;
 mod readable;
 mod report;
 mod settings;
+mod setup;
+mod surroundings;
 mod team;
 mod transport;
 mod verdicts;
@@ -177,6 +180,13 @@ enum Command {
     ///   hone api off
     #[command(subcommand, verbatim_doc_comment)]
     Api(api::ApiCommand),
+    /// Print what an editor needs to show Hone's offers, or write it into the editor's file
+    ///
+    ///   hone setup zed              prints it, with your address and token in it
+    ///   hone setup zed --write      writes it, after you agree; a copy of the file stays
+    ///   hone setup jetbrains DIR    makes the folder that LSP4IJ takes as a template
+    #[command(verbatim_doc_comment)]
+    Setup(setup::SetupArgs),
     /// Forget a file, a folder, the last hours, or everything
     ///
     /// What was offered there goes, what became of it, and every adapter that learned from it.
@@ -343,6 +353,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Adapter(command) => adapter::run(&home, command).await,
         Command::Team(command) => team::run(&home, command).await,
         Command::Api(command) => api::run(&home, command).await,
+        Command::Setup(args) => setup::run(&home, args),
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {

@@ -22,6 +22,7 @@ fn arguments(command: &str, folder: &Path) -> Vec<String> {
         "config set" => owned(&["lab.max_tokens", "9"]),
         "forget" => owned(&["--all", "--yes"]),
         "model use" => owned(&["smollm2-135m"]),
+        "setup" => owned(&["zed"]),
         "team contribute" => owned(&["--members", "3"]),
         "team join" => owned(&["127.0.0.1:9"]),
         _ => vec![],

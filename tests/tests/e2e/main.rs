@@ -37,6 +37,7 @@ mod report;
 mod reuse;
 mod secrets;
 mod settings;
+mod setup;
 mod snooze;
 mod story;
 mod strangers_folder;

@@ -2,7 +2,8 @@
 //! their folders and settings, and starts none of them.
 
 use super::Check;
-use super::surroundings::Surroundings;
+use crate::cli::setup;
+use crate::cli::surroundings::Surroundings;
 use crate::platform::files::is_executable;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub fn folders(around: &Surroundings) -> Vec<PathBuf> {
     folders.push(around.config.join(&around.nvim));
     folders.push(around.data.join(&around.nvim));
     folders.extend(NAMED_FILES.map(|(_, file)| around.home.join(file)));
+    folders.extend(setup::files(around).map(|(_, file)| file));
     folders
 }
 

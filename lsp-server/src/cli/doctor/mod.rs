@@ -2,15 +2,16 @@
 //! can be pasted into a public report: it has no code, no name of the user, and no path but those
 //! of Hone and of the editors' own folders.
 
+mod api;
 mod editors;
 mod files;
 mod machine;
 mod model;
 mod public;
 mod screen;
-mod surroundings;
 
 use crate::cli::settings::Configured;
+use crate::cli::surroundings::Surroundings;
 use crate::cli::{ToldAlready, inspect, output};
 use crate::paths::Paths;
 use crate::report::status::Status;
@@ -18,7 +19,6 @@ use anyhow::Result;
 use public::Public;
 use serde::Serialize;
 use std::time::Duration;
-use surroundings::Surroundings;
 
 /// The time in which a running daemon must answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
@@ -127,6 +127,7 @@ async fn checks(patient: &Patient<'_>) -> Vec<Check> {
     checks.extend(model::speed(patient).await);
     checks.push(machine::gpu(patient));
     checks.extend(editors::editors(&patient.around, machine::sessions(patient)));
+    checks.extend(api::api(patient).await);
     checks.extend(machine::failures(patient));
     checks
 }

@@ -2,8 +2,8 @@
 //! that is neither Hone's, an editor's nor the system's is left out, because it may name a client
 //! or a project.
 
-use super::surroundings::Surroundings;
 use crate::addresses::name_of_file;
+use crate::cli::surroundings::Surroundings;
 use crate::paths::Paths;
 use crate::platform::files::HAS_DRIVES;
 use std::path::Path;

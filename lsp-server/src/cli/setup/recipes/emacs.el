@@ -1,0 +1,3 @@
+(setq copilot-server-executable "hone"
+      copilot-server-args '("lsp")
+      copilot-lsp-server-version nil)
