@@ -78,6 +78,18 @@ pub fn stories(
     })
 }
 
+/// Makes the packages for npm of the programs that were built, and completes a line with them.
+pub fn npm(workspace: &Workspace, tools: &Tools, steps: &mut Steps, models: &Path) -> Result<()> {
+    let release = workspace.target.join("release");
+    let packages = workspace.target.join(concat!("dist/npm-", env!("CARGO_PKG_VERSION")));
+    let mut dist = Command::new(std::env::current_exe().context("xtask")?);
+    dist.args(["dist", "--only", "npm", "--programs"]).arg(&release).arg("--out").arg(&packages);
+    steps.run("npm: packages", &mut dist)?;
+    let mut test = tools.command("node");
+    test.arg(workspace.root.join("xtask/packaging/npm/test.mjs")).arg(&packages).arg(models);
+    steps.run("npm: installed", &mut test)
+}
+
 fn neovim_stories(
     workspace: &Workspace,
     tools: &Tools,

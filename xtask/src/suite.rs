@@ -163,7 +163,10 @@ fn stories(
     let generated = docs::check_generated(workspace, steps);
     let settings = editors::settings(workspace, tools, steps);
     let played = match &prepared.editors {
-        Some(Ok(())) => editors::stories(workspace, tools, steps, models),
+        Some(Ok(())) => step::all([
+            editors::npm(workspace, tools, steps, models),
+            editors::stories(workspace, tools, steps, models),
+        ]),
         // That they could not be installed is a failure of its own.
         Some(Err(_)) | None => Ok(()),
     };

@@ -1,7 +1,7 @@
 //! The archive: `hone-VERSION-TARGET.tar.gz`, and `.zip` for Windows, where a folder unpacks by a
 //! double click.
 
-use super::contents::{Contents, File, LIBRARIES, Release};
+use super::contents::{Contents, File, LIBRARIES, Release, TEMPLATE};
 use anyhow::{Context, Result};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -43,6 +43,7 @@ pub fn placed<'a>(folder: &str, files: &'a [File], is_program: bool) -> Vec<Plac
 fn layout<'a>(folder: &str, contents: &'a Contents) -> Vec<Placed<'a>> {
     let mut files = placed(&format!("{folder}/bin"), &contents.programs, true);
     files.extend(placed(&format!("{folder}/{LIBRARIES}"), &contents.libraries, false));
+    files.extend(placed(&format!("{folder}/{TEMPLATE}"), &contents.template, false));
     let texts = [&contents.licences, slice::from_ref(&contents.readme)];
     for texts in texts.into_iter().chain([slice::from_ref(&contents.changelog)]) {
         files.extend(placed(folder, texts, false));
@@ -142,6 +143,7 @@ mod tests {
         assert!(has("bin/hone-learner", 0o755), "{found:?}");
         assert!(has("lib/hone/libllama.so.0", 0o644), "{found:?}");
         assert!(has("THIRD-PARTY.txt", 0o644), "{found:?}");
+        assert!(has("share/hone/jetbrains/template.json", 0o644), "{found:?}");
         assert!(found.iter().all(|(path, _)| path.starts_with(top)), "one folder: {found:?}");
     }
 

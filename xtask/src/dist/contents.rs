@@ -13,6 +13,10 @@ pub const PROGRAMS: [&str; 3] = ["hone", "hone-learner", "hone-rehearse"];
 /// them there.
 pub const LIBRARIES: &str = "lib/hone";
 
+/// Where the template for JetBrains' editors lies, seen from there too, and in this repository.
+pub const TEMPLATE: &str = "share/hone/jetbrains";
+const TEMPLATE_SOURCE: &str = "lsp-server/src/cli/setup/jetbrains";
+
 /// Our own licences.
 const LICENCES: [&str; 3] = ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"];
 
@@ -35,6 +39,8 @@ impl File {
 pub struct Contents {
     pub programs: Vec<File>,
     pub libraries: Vec<File>,
+    /// The template for JetBrains' editors.
+    pub template: Vec<File>,
     /// Our licences, and those of others.
     pub licences: Vec<File>,
     pub readme: File,
@@ -65,6 +71,7 @@ impl Contents {
         Ok(Contents {
             programs: PROGRAMS.iter().map(program).collect::<Result<_>>()?,
             libraries: libraries.map_or(Ok(vec![]), |folder| read_all(&folder))?,
+            template: read_all(&root.join(TEMPLATE_SOURCE))?,
             licences,
             readme: of("README.md")?,
             changelog: of("CHANGELOG.md")?,
@@ -96,6 +103,7 @@ pub mod tests {
         let contents = Contents {
             programs: PROGRAMS.map(file).to_vec(),
             libraries: vec![file("libllama.so.0")],
+            template: vec![file("template.json")],
             licences: vec![file("LICENSE"), file("LICENSE-MIT"), file(NOTICES)],
             readme: file("README.md"),
             changelog: file("CHANGELOG.md"),

@@ -2,7 +2,7 @@
 //! members, by deb(5). It needs no program of Debian to be made.
 
 use super::archive::{placed, tar_gz};
-use super::contents::{Contents, File, LIBRARIES, NOTICES, Release};
+use super::contents::{Contents, File, LIBRARIES, NOTICES, Release, TEMPLATE};
 use super::linkage::Linkage;
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -31,6 +31,7 @@ pub fn make(
     let documents = documents(contents)?;
     let mut files = placed("./usr/bin", &contents.programs, true);
     files.extend(placed(&format!("./usr/{LIBRARIES}"), &contents.libraries, false));
+    files.extend(placed(&format!("./usr/{TEMPLATE}"), &contents.template, false));
     files.extend(placed("./usr/share/doc/hone", &documents, false));
     let control = [File::text("control", control(release, contents, linkage, arch)?)];
     let control = placed(".", &control, false);

@@ -11,6 +11,7 @@ mod deb;
 mod dependencies;
 mod linkage;
 mod notices;
+mod npm;
 mod packaging;
 mod sbom;
 pub mod target;
@@ -67,6 +68,7 @@ pub struct Arguments {
 enum Kind {
     Archive,
     Deb,
+    Npm,
     Sbom,
     Vsix,
     Wheel,
@@ -111,6 +113,11 @@ fn make_all(
     if wants(Kind::Wheel) {
         let wheel = wheel::make(&release, &contents, &linkage)?;
         write(out, &wheel.name, &wheel.bytes)?;
+    }
+    if wants(Kind::Npm) {
+        for (name, bytes) in npm::make(&release, &contents)? {
+            write(out, &name, &bytes)?;
+        }
     }
     match target.debian() {
         Some(arch) if wants(Kind::Deb) => {

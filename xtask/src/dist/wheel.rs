@@ -3,7 +3,7 @@
 //! <https://packaging.python.org/en/latest/specifications/binary-distribution-format/>.
 
 use super::archive::{Placed, placed, zip};
-use super::contents::{Contents, File, LIBRARIES, Release};
+use super::contents::{Contents, File, LIBRARIES, Release, TEMPLATE};
 use super::linkage::Linkage;
 use super::target::{MACOS_MIN, Target};
 use anyhow::{Context, Result};
@@ -15,7 +15,7 @@ use std::fmt::Write;
 /// The name on PyPI, where another project is called `hone`.
 pub const PYPI_NAME: &str = "hone-completion";
 
-const SUMMARY: &str =
+pub const SUMMARY: &str =
     "Code completion that learns from what you accept and reject, on your machine";
 
 pub struct Wheel {
@@ -34,6 +34,8 @@ pub fn make(release: &Release, contents: &Contents, linkage: &Linkage) -> Result
     // These go below the environment itself, so `../lib/hone` is right for the programs.
     let libraries = format!("{stem}.data/data/{LIBRARIES}");
     files.extend(placed(&libraries, &contents.libraries, false));
+    let template = format!("{stem}.data/data/{TEMPLATE}");
+    files.extend(placed(&template, &contents.template, false));
     files.extend(placed(&format!("{info}/licenses"), &contents.licences, false));
     files.extend(placed(&info, &about, false));
     let record = [File::text("RECORD", record(&files, &info))];
