@@ -5,6 +5,7 @@ mod burst;
 pub mod daemon;
 pub mod fixtures;
 pub mod forgettable;
+mod http;
 mod load;
 mod next_edit;
 pub mod overflow;

@@ -49,7 +49,7 @@ pub enum Command {
     ///
     /// The connections and the event log are real; the engine answers at once, without
     /// a model. The time runs from writing a key's change and request to reading the
-    /// answer.
+    /// answer. Then what next edits cost a key, and what the HTTP API adds to it.
     Overhead(overhead::Arguments),
     /// The time until an editor that starts `hone lsp` has its first answer
     ///

@@ -11,6 +11,7 @@ use serde_json::Value;
 /// The measurements are tests, because their engine exists for tests only.
 const EDITORS: &str = "testing::overhead::bench_overhead_of_fifty_editors";
 const NEXT_EDITS: &str = "testing::next_edit::bench_next_edits";
+const API: &str = "testing::http::bench_api_against_lsp";
 
 #[derive(Args)]
 pub struct Arguments {
@@ -37,7 +38,8 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         super::measure(&mut measurement)
     };
     super::print(&measured("fifty editors", EDITORS)?, arguments.json, table)?;
-    super::print(&measured("next edits", NEXT_EDITS)?, arguments.json, next_edits)
+    super::print(&measured("next edits", NEXT_EDITS)?, arguments.json, next_edits)?;
+    super::print(&measured("the HTTP API", API)?, arguments.json, api)
 }
 
 /// The keys of a row's numbers, with this many digits of the times.
@@ -57,6 +59,17 @@ fn table(measured: &Value) -> String {
         table.numbers(label, &measured[round], &keys(2));
     }
     format!("{table}\n  {} of the requests went to the engine", measured["computed"])
+}
+
+fn api(measured: &Value) -> String {
+    let head = format!("  {:<30}{:>10}{:>10}{:>10}\n", "", "p50 ms", "p95 ms", "max ms");
+    let rows = [("a key over LSP", "lsp"), ("the same over HTTP", "http"), ("added", "added")];
+    let rows = rows.map(|(label, row)| {
+        let number = |key: &str| measured[row][key].as_f64().unwrap_or(f64::NAN);
+        let [p50, p95, max] = ["p50_ms", "p95_ms", "max_ms"].map(number);
+        format!("  {label:<30}{p50:>10.2}{p95:>10.2}{max:>10.2}")
+    });
+    head + &rows.join("\n")
 }
 
 /// The time from an edit to the offer, a keystroke with next edits and without, and an update of
