@@ -227,6 +227,58 @@ mod tests {
         assert!(!may_be_typed(40, 1_000));
     }
 
+    /// An offer that llama.vim has shown in Neovim, the requests that followed, and what was
+    /// pressed. The texts are cut to what is close to the cursor.
+    #[derive(serde::Deserialize)]
+    struct Played {
+        pressed: String,
+        before: String,
+        after: String,
+        text: String,
+        next: Vec<Next>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Next {
+        before: String,
+        after: String,
+        ms: u64,
+        waited_ms: u64,
+    }
+
+    fn label(played: &Played) -> &'static str {
+        let Played { before, after, text, next, .. } = played;
+        let around = Around { before: before.clone(), after: after.clone() };
+        let offered = Offered { around, text: text.clone(), at_ms: 1_000 };
+        for Next { before, after, ms, waited_ms } in next {
+            let around = Around { before: before.clone(), after: after.clone() };
+            match read(&offered, &around, 1_000 + ms, true) {
+                Accepted if may_be_typed(text.chars().count(), *waited_ms) => return "typed",
+                Accepted => return "accepted",
+                Left { .. } => return "left",
+                Along { .. } | AsIf { .. } | Same | Unknown => {}
+            }
+        }
+        "unknown"
+    }
+
+    #[test]
+    fn what_was_pressed_in_a_real_editor_is_read() {
+        let lines = include_str!("../recordings/llama.vim.jsonl").lines();
+        let played: Vec<Played> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is_right = |played: &&Played| match (played.pressed.as_str(), label(played)) {
+            ("tab" | "line", label) => label == "accepted",
+            ("other", label) => label == "left",
+            // Escape, a key at once, and Backspace: nothing was taken.
+            (_, label) => matches!(label, "left" | "unknown"),
+        };
+        let wrong: Vec<_> = played.iter().filter(|played| !is_right(played)).collect();
+        let told: Vec<_> = wrong.iter().map(|one| (&one.pressed, &one.text, label(one))).collect();
+        assert!(played.len() > 20 && wrong.len() * 20 <= played.len(), "{told:?}");
+        let is_worst = |one: &&&Played| !["tab", "line"].contains(&&*one.pressed);
+        assert!(!wrong.iter().filter(is_worst).any(|one| label(one) == "accepted"), "{told:?}");
+    }
+
     #[test]
     fn a_repetition_of_the_text_below_is_not_taken_for_accepted() {
         let was = "a\n|b();\nc();\n";
