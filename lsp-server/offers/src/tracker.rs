@@ -496,7 +496,7 @@ impl Tracker {
     /// The client accepted a part of the offer: `length` UTF-16 units from the start of the text as
     /// the client was told it last.
     pub fn partly_accepted(&mut self, id: &str, length: u32) -> Vec<EventKind> {
-        let Some(live) = self.turn_to(id) else { return vec![] };
+        let Some(live) = self.turn_to(id) else { return self.partly_accepted_late(id, length) };
         let offered = length.saturating_sub(live.lead_utf16);
         let accepted_utf16 = live.accepted_utf16.max(live.progress_utf16()).max(offered);
         live.accepted_utf16 = accepted_utf16;
@@ -505,6 +505,27 @@ impl Tracker {
             return vec![];
         }
         vec![EventKind::PartlyAccepted { id: id.to_owned(), accepted_utf16 }]
+    }
+
+    /// The client accepted a part of an offer that counts as left already, such as one that stood
+    /// for long. That takes the verdict back, as an acceptance of the whole does.
+    fn partly_accepted_late(&mut self, id: &str, utf16: u32) -> Vec<EventKind> {
+        let known = self.decided.iter_mut().find(|(decided, _)| decided == id);
+        let Some((_, outcome)) = known.filter(|_| utf16 > 0) else { return vec![] };
+        let is_less = match *outcome {
+            Outcome::Accepted | Outcome::TypedThrough { .. } => false,
+            Outcome::PartlyAccepted { utf16: known } => known < utf16,
+            Outcome::RejectedEsc
+            | Outcome::RejectedTimeout
+            | Outcome::RejectedEdit
+            | Outcome::Superseded
+            | Outcome::Unseen => true,
+        };
+        if !is_less {
+            return vec![];
+        }
+        *outcome = Outcome::PartlyAccepted { utf16 };
+        vec![outcome_event(id, *outcome, Evidence::ClientNotice)]
     }
 
     /// The client is about to accept the offer or a word of it. The change that follows tells

@@ -208,6 +208,22 @@ fn a_word_taken_and_then_something_else_is_partly_accepted() {
     assert_eq!(events, outcome(Outcome::PartlyAccepted { utf16: 4 }, Evidence::Document));
 }
 
+/// A user who thought about an offer for longer than the clock waits and then took a word of it had
+/// rejected it for good.
+#[test]
+fn a_part_that_is_taken_after_the_clock_has_rejected_takes_that_back() {
+    let part = |utf16| outcome(Outcome::PartlyAccepted { utf16 }, Evidence::ClientNotice);
+    let mut tracker = offered();
+    tracker.tick(REJECT_TIMEOUT_MS);
+    tracker.edit(URI, &insert(10, "push"), REJECT_TIMEOUT_MS + 1);
+    assert_eq!(tracker.partly_accepted("o1", 4), part(4));
+    assert_eq!(tracker.partly_accepted("o1", 4), vec![], "the same message again");
+    assert_eq!(tracker.partly_accepted("o1", 9), part(9));
+    assert_eq!(tracker.accepted("o1"), outcome(Outcome::Accepted, Evidence::Command));
+    assert_eq!(tracker.partly_accepted("o1", 11), vec![], "all of it was accepted");
+    assert_eq!(tracker.partly_accepted("o2", 4), vec![], "an offer that nobody knows");
+}
+
 /// The client's text is `fi`, which was typed, the rest of the entry, and what is offered.
 #[test]
 fn a_part_of_an_entry_is_no_part_of_the_offer_behind_it() {
