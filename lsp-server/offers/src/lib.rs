@@ -6,7 +6,7 @@
 //!
 //! Inside, `tracker` decides what became of the live offer, `survival` watches its place from then
 //! on, `suppressed` keeps the last answer that was not shown, `rejected` what the user does not
-//! want to see again, `tool_edits` says which edits tell nothing, and `typed` counts what the user
+//! want to see again, `tool_edits` says which edits tell nothing or less, and `typed` counts what the user
 //! typed.
 
 mod kept_share;
@@ -130,12 +130,13 @@ impl Offers {
         self.conclude(events, None, documents, now_ms)
     }
 
-    /// Follows an edit that was just made in a document whose text was `was` before.
+    /// Follows an edit that was just made in a document whose text was `was` before. `told_from` is
+    /// where the change begins that the editor told. It may replace text by the same text.
     pub fn edited(
         &mut self,
         uri: &str,
         was: &Rope,
-        edit: Edit,
+        (edit, told_from): (Edit, usize),
         documents: &Documents,
         now_ms: u64,
     ) -> Vec<LogEntry> {
@@ -163,6 +164,9 @@ impl Offers {
             }
             Some(place) if tool_edits::may_be(was, &edit, &place) => {
                 tracker.edit_by_tool(uri, &edit, now_ms)
+            }
+            Some(place) if tool_edits::completes_word(was, told_from, &edit, &place) => {
+                tracker.edit_by_list(uri, &edit, now_ms)
             }
             _ => tracker.edit(uri, &edit, now_ms),
         };

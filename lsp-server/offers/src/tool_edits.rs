@@ -30,6 +30,26 @@ pub fn taken_back(was: &Rope, edit: Edit, place: &Range<usize>) -> Edit {
     if is_same { Edit { start, ..edit } } else { edit }
 }
 
+/// Whether this edit of the text `was` is an entry of the editor's suggestion list that the user
+/// chose: it completes the word before the place. `told_from` is where the change begins that the
+/// editor told. With an entry, editors write the beginning of the word again, which they do not with
+/// an offer, because that begins at the cursor. Clients of Copilot's agent write the whole line.
+pub fn completes_word(was: &Rope, told_from: usize, edit: &Edit, place: &Range<usize>) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let is_behind = edit.removed == 0 && edit.start == place.end && told_from < edit.start;
+    if !is_behind || edit.start > was.len_chars() {
+        return false;
+    }
+    let again = was.slice(told_from..edit.start);
+    // Some languages put the dot before a name into the entry.
+    let name = if again.char(0) == '.' { again.slice(1..) } else { again };
+    let is_whole_word = told_from == 0 || again.char(0) == '.' || !is_name(was.char(told_from - 1));
+    is_whole_word
+        && name.chars().all(is_name)
+        && edit.inserted.starts_with(is_name)
+        && !edit.inserted.contains(char::is_whitespace)
+}
+
 /// Blanks or line breaks before or behind the place are replaced by others, or removed: trailing
 /// blanks are trimmed, and lines are indented anew.
 fn respaces(was: &Rope, edit: &Edit, place: &Range<usize>) -> bool {
@@ -97,6 +117,30 @@ mod tests {
         assert_eq!(seen(removal(2, 2), 1..3), removal(1, 2));
         assert_eq!(seen(removal(3, 1), 1..1), removal(3, 1), "nothing was typed");
         assert_eq!(seen(removal(4, 1), 1..2), removal(4, 1), "another mark");
+    }
+
+    /// Whether the editor's change, which puts `text` in from `^` to `|`, is an entry of its list.
+    fn is_entry(before: &str, text: &str) -> bool {
+        let told_from = before.chars().position(|c| c == '^').unwrap();
+        let cursor = before.chars().position(|c| c == '|').unwrap() - 1;
+        let was = Rope::from_str(&before.replace(['|', '^'], ""));
+        let inserted = text.chars().skip(cursor - told_from).collect();
+        let edit = Edit { start: cursor, removed: 0, inserted };
+        completes_word(&was, told_from, &edit, &(cursor..cursor))
+    }
+
+    #[test]
+    fn an_entry_of_the_list_writes_the_word_again() {
+        assert!(is_entry("x = ^fi|\n", "findIndex"));
+        assert!(is_entry("ref^.fil|;\n", ".fileName"));
+        assert!(is_entry("ref^.|\n", ".fileName"));
+        assert!(is_entry("^co|\n", "const"));
+        assert!(!is_entry("x = ^|\n", "findIndex"), "an offer begins at the cursor");
+        assert!(!is_entry("x = f^i|\n", "index"), "in the middle of a word");
+        assert!(!is_entry("^x = fi|\n", "x = findIndex"), "the whole line");
+        assert!(!is_entry("^    fi|\n", "    findIndex"), "with its indentation");
+        assert!(!is_entry("x = ^fi|\n", "find the index"), "more than a name");
+        assert!(!is_entry("x = ^fi|\n", "fi(x)"), "more than a name");
     }
 
     #[test]

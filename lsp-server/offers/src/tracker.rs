@@ -188,7 +188,7 @@ impl Live {
             // One character at the end may be the last one typed, as may the first of a pair; more
             // than one at once is an editor's doing.
             let by_editor = !typed_pair && (inserted.min(left) > 1 || edit.removed > 0);
-            let at_once = by_editor || self.accepted_utf16 > 0 || self.taking;
+            let at_once = by_editor || self.is_being_taken();
             self.progress += left;
             return Some(Step::Whole { at_once });
         }
@@ -211,6 +211,11 @@ impl Live {
         self.progress += over;
         self.replaces.drain(..over);
         !self.remaining().is_empty()
+    }
+
+    /// Returns true if the client said that the offer is taken, or that a part of it was.
+    fn is_being_taken(&self) -> bool {
+        self.taking || self.accepted_utf16 > 0
     }
 
     fn remaining(&self) -> &str {
@@ -241,6 +246,29 @@ impl Live {
         }
         let visible_ms = now_ms.saturating_sub(self.served_at_ms);
         end.outcome(Exposure { is_reported: self.shown, client_reports, visible_ms })
+    }
+}
+
+/// What made an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    User,
+    /// An entry of the suggestion list.
+    List,
+    /// Maybe a tool.
+    Tool,
+    /// The editor, which saves the document.
+    Save,
+}
+
+impl By {
+    /// How an offer ends that the edit does not continue. Without it, the offer stays.
+    fn away(self) -> Option<End> {
+        match self {
+            By::User | By::List => Some(End::Edited),
+            By::Tool => Some(End::Replaced),
+            By::Save => None,
+        }
     }
 }
 
@@ -390,18 +418,24 @@ impl Tracker {
 
     /// The document changed.
     pub fn edit(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, Some(End::Edited), now_ms)
+        self.follow(uri, edit, By::User, now_ms)
+    }
+
+    /// The document changed by an entry of the editor's suggestion list. If that is what was
+    /// offered, the user had it without the offer, as if it was typed.
+    pub fn edit_by_list(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
+        self.follow(uri, edit, By::List, now_ms)
     }
 
     /// The document changed, and a tool may have done it. That is no verdict on the offer.
     pub fn edit_by_tool(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, Some(End::Replaced), now_ms)
+        self.follow(uri, edit, By::Tool, now_ms)
     }
 
     /// The document ends with a line break now. The offer stays before it, where the editor keeps
     /// it on screen if this is done on save. If it is the Enter key, the next request is elsewhere.
     pub fn final_newline(&mut self, uri: &str, edit: &Edit, now_ms: u64) -> Vec<EventKind> {
-        self.follow(uri, edit, None, now_ms)
+        self.follow(uri, edit, By::Save, now_ms)
     }
 
     /// Ends the live offer without a verdict if the document, whose text this is after an edit, has
@@ -414,9 +448,8 @@ impl Tracker {
         if is_other { self.leave(End::Replaced, now_ms) } else { vec![] }
     }
 
-    /// Follows an edit. `away` is how an offer ends that the edit does not continue; without it,
-    /// the offer stays.
-    fn follow(&mut self, uri: &str, edit: &Edit, away: Option<End>, now_ms: u64) -> Vec<EventKind> {
+    /// Follows an edit.
+    fn follow(&mut self, uri: &str, edit: &Edit, by: By, now_ms: u64) -> Vec<EventKind> {
         let on = |answer: &&mut LiveAnswer| answer.current().offer.uri == uri;
         let Some(answer) = self.live.as_mut().filter(on) else { return vec![] };
         if edit.removed == 0 && edit.inserted.is_empty() {
@@ -431,8 +464,10 @@ impl Tracker {
                 vec![]
             }
             Step::Rewritten => self.supersede(now_ms),
-            TAKEN => self.decide(Outcome::Accepted, Evidence::Document),
-            Step::Whole { at_once: false } => {
+            TAKEN if by != By::List || answer.current().is_being_taken() => {
+                self.decide(Outcome::Accepted, Evidence::Document)
+            }
+            Step::Whole { .. } => {
                 let utf16 = answer.current().progress_utf16();
                 self.decide(Outcome::TypedThrough { utf16 }, Evidence::Document)
             }
@@ -445,7 +480,7 @@ impl Tracker {
                         answer.current = index;
                         self.decide(Outcome::Accepted, Evidence::Document)
                     }
-                    None => away.map_or_else(Vec::new, |away| self.leave(away, now_ms)),
+                    None => by.away().map_or_else(Vec::new, |away| self.leave(away, now_ms)),
                 }
             }
         }

@@ -243,7 +243,7 @@ impl State {
             document.text.insert(start, inserted);
             let edit = Edit { start, removed: 0, inserted: inserted.to_owned() };
             if !inserted.is_empty() {
-                turn.log(offers.edited(uri, &was, edit, documents, turn.now_ms));
+                turn.log(offers.edited(uri, &was, (edit, start), documents, turn.now_ms));
             }
         }
     }
@@ -260,14 +260,17 @@ impl State {
         let State { documents, offers, editor, prompts, next_edits, .. } = self;
         let document = documents.get_mut(uri)?;
         let was = document.text.clone();
+        let told_from = range.and_then(|(from, _)| document.offset(from, editor.encoding).ok());
         let edit = document.apply(range, text, editor.encoding).ok()?;
+        let told_from = told_from.unwrap_or(edit.start);
         document.version = version;
         prompts.visit(document);
         next_edits.note(&edit);
         if let Whole::Wanted(joined) = whole {
             note_edit(prompts, document, joined.as_mut(), was.clone(), &edit);
         }
-        turn.log(offers.edited(uri, &was, edit.clone(), documents, turn.now_ms));
+        let told = (edit.clone(), told_from);
+        turn.log(offers.edited(uri, &was, told, documents, turn.now_ms));
         Some(edit)
     }
 }

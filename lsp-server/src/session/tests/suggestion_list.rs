@@ -61,6 +61,23 @@ async fn what_rejects_an_offer_behind_an_entry_is_not_added_to_another_place() {
     assert_eq!(session.state.lock().offers.watched(URI), after, "one letter longer");
 }
 
+/// The list had what was offered. An editor writes the beginning of the word again with an entry, and
+/// not with an offer.
+#[tokio::test]
+async fn an_entry_that_is_what_was_offered_counts_as_typed() {
+    let cursor = Position { line: 1, column: 6 };
+    for (from, put_in, typed_through) in [(CURSOR, "findIndex", 1), (cursor, "ndIndex", 0)] {
+        let answers = &["findIndex"];
+        let engine = ScriptedEngine { answers, learned: None, takes: Duration::ZERO };
+        let (_folder, session) = session_with(engine).await;
+        session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
+        type_at_cursor(&session, "fi");
+        session.change(URI, 3, vec![(Some((from, cursor)), put_in.into())]).unwrap();
+        let counts = session.services.recorder.counts();
+        assert_eq!((counts.typed_through, counts.accepted), (typed_through, 1 - typed_through));
+    }
+}
+
 /// Another entry is another text, so the first offer says nothing about it.
 #[tokio::test]
 async fn another_entry_takes_the_place_of_the_first_without_a_verdict() {
