@@ -28,7 +28,7 @@ pub const COMPLETION_BUDGET_MS: i64 = 60_000;
 /// An offer that stood this long counts as seen: the daemon's rule.
 const OFFER_SEEN_MS: u64 = 250;
 /// An offer that stood this long without an answer is rejected: the daemon's rule.
-const OFFER_TIMEOUT_MS: u64 = 10_000;
+pub const OFFER_TIMEOUT_MS: u64 = 10_000;
 /// How long the developer looks at an offer before anything happens.
 pub const LOOK_MS: u64 = 700;
 /// How long the developer does nothing in order to reject an offer.

@@ -7,7 +7,7 @@ use rehearsal::client::{ACCEPT_COMMAND, Client, framing};
 use rehearsal::developer::disturbance::{Disturbance, Disturbed};
 use rehearsal::developer::history::{FileChange, Hunk, lines};
 use rehearsal::developer::pairs::closes_of_others;
-use rehearsal::developer::{Editor, NOISE, OfferOutcome, PlaceDraws, RejectBy};
+use rehearsal::developer::{Editor, Manner, NOISE, OfferOutcome, PlaceDraws, RejectBy};
 use rehearsal::document::{Document, Encoding, Position, Range};
 use rehearsal::run::ledger::LabelCounts;
 use rehearsal::run::typist::Typist;
@@ -15,6 +15,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{self, BufReader};
 use std::sync::{Arc, Mutex};
+
+const EXACT: Manner = Manner::Exact { noise: NOISE };
 
 /// What the scripted server saw.
 #[derive(Default)]
@@ -168,7 +170,7 @@ fn type_out_with(
                     let disturbed = disturb();
                     outcomes.push(
                         answer.offer.map(|offer| {
-                            typist.respond(&offer, draws, NOISE, &disturbed).unwrap().0
+                            typist.respond(&offer, draws, EXACT, &disturbed).unwrap().0
                         }),
                     );
                 }
@@ -330,7 +332,7 @@ fn the_rest_of_the_line_is_right_with_and_without_the_marks_behind_it() {
         developer.begin_line(0, &text, 0, "").unwrap();
         developer.type_to(2).unwrap();
         let offer = developer.ask().unwrap().offer.expect("an offer");
-        let answer = developer.respond(&offer, calm(RejectBy::TypingOn), NOISE, &CALM).unwrap();
+        let answer = developer.respond(&offer, calm(RejectBy::TypingOn), EXACT, &CALM).unwrap();
         let chars = offered.len();
         assert_eq!(answer, (OfferOutcome::Accepted { chars }, false), "{text}");
         developer.finish_line().unwrap();
@@ -426,7 +428,7 @@ fn an_offer_that_closes_what_the_editor_closed_is_noticed() {
         developer.begin_line(0, text, 0, "").unwrap();
         developer.type_to(5).unwrap();
         let offer = developer.ask().unwrap().offer.expect("an offer");
-        let answer = developer.respond(&offer, calm(RejectBy::TypingOn), NOISE, &CALM).unwrap();
+        let answer = developer.respond(&offer, calm(RejectBy::TypingOn), EXACT, &CALM).unwrap();
         assert_eq!(answer, (OfferOutcome::Accepted { chars: 12 }, twice));
         developer.finish_line().unwrap();
         developer.close(Some(text)).unwrap();

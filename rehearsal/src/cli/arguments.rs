@@ -4,7 +4,7 @@ use crate::cli::texts::TextsArguments;
 use crate::developer::disturbance::Disturbance;
 use crate::developer::history::{Filter, History, parse_day};
 use crate::developer::readable::Readable;
-use crate::developer::{Editor, NOISE};
+use crate::developer::{Developer, Editor, NOISE};
 use crate::limits;
 use crate::report::Repo;
 use crate::report::adopt;
@@ -101,7 +101,10 @@ pub struct Arguments {
     /// NAME=KIND,SETTING=VALUE,… [default: frozen and everything]
     #[arg(long, value_name = "ARM")]
     pub arm: Vec<ArmSpec>,
-    /// How often the developer slips, misses a right offer or accepts a wrong one
+    /// Who types
+    #[arg(long, hide_short_help = true, value_enum, default_value_t = Developer::Exact)]
+    pub developer: Developer,
+    /// How often the exact developer slips, misses a right offer or accepts a wrong one
     /// (a share), and what else happens in the file: formatter, auto-import,
     /// second-cursor, typo [default: 0.05]
     #[arg(long, hide_short_help = true, value_name = "NOISE,…", value_delimiter = ',')]

@@ -7,6 +7,7 @@ mod prompt_cache;
 mod texts;
 
 use crate::developer::history::History;
+use crate::developer::Developer;
 use crate::developer::repository::sentence;
 use crate::report::adopt::{Adoption, Basis};
 use crate::report::chart;
@@ -200,6 +201,7 @@ impl<'a> Setup<'a> {
             disturbances: arguments.disturbances(),
             editor: arguments.editor,
             tree: !arguments.no_tree,
+            developer: arguments.developer,
             time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
             keep_homes: arguments.keep_homes || arguments.adopt,
             work,
@@ -237,6 +239,10 @@ impl<'a> Setup<'a> {
         parts.extend(arguments.run.as_ref().map(|run| format!("{run:?} {:?}", arguments.every)));
         for spec in group {
             parts.push(format!("{} {}", spec.name, spec.config()?));
+        // What was saved before there was a choice is the exact developer's.
+        if arguments.developer != Developer::Exact {
+            parts.push(format!("{:?}", arguments.developer));
+        }
         }
         Ok(parts.join("\n"))
     }
@@ -276,6 +282,7 @@ fn print_report(
         disturbances: arguments.disturbances(),
         editor: arguments.editor,
         tree: !arguments.no_tree,
+        developer: arguments.developer,
     };
     let report = RehearsalReport::new(done, arms, conditions);
     if let Some(path) = &arguments.svg {

@@ -1,5 +1,6 @@
 //! The simulated developer: what they do with an offer, given what they really wrote. Everything
 //! that is chance is drawn before anyone has answered, so that every arm meets the same developer.
+//! There are two of them. The one who is drawn from people is in [`person`]. For the exact one:
 //!
 //! - A **right** offer is the exact rest of the line, or at least [`MIN_PREFIX_CHARS`] characters
 //!   of its exact beginning. It is accepted.
@@ -17,11 +18,14 @@ mod git_files;
 pub mod history;
 pub mod language;
 pub mod pairs;
+pub mod person;
 pub mod plan;
 pub mod readable;
 pub mod repository;
 pub mod written;
 
+use crate::limits;
+use person::Judging;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use strsim::normalized_damerau_levenshtein;
@@ -59,6 +63,42 @@ pub enum Editor {
     Vscode,
     /// It closes nothing and shows every offer
     Plain,
+}
+
+/// Who types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Developer {
+    /// Accepts exactly what agrees with the commit
+    Exact,
+    /// Accepts by the habits of people, and looks for as long as they do; another one of
+    /// them types each commit
+    Person,
+}
+
+/// How the developer meets an offer.
+#[derive(Debug, Clone, Copy)]
+pub enum Manner {
+    Exact { noise: f64 },
+    Person(Judging),
+}
+
+impl Manner {
+    /// How long the offer stands before the developer does something.
+    pub fn look_ms(self, offered: &str) -> u64 {
+        match self {
+            Manner::Exact { .. } => limits::LOOK_MS,
+            Manner::Person(judging) => judging.look_ms(offered),
+        }
+    }
+
+    /// What the developer does with the text `offered`, where `rest` is what they really wrote.
+    pub fn decide(self, offered: &str, rest: &str, draw: PlaceDraws) -> Action {
+        match self {
+            Manner::Exact { noise } => decide(offered, rest, draw, noise),
+            Manner::Person(judging) => judging.decide(offered, rest, draw),
+        }
+    }
 }
 
 /// The way in which an unwanted offer is rejected.
@@ -165,8 +205,9 @@ impl OfferOutcome {
     }
 }
 
-/// Returns what the developer does with the text `offered`, where `rest` is what they really wrote.
-pub fn decide(offered: &str, rest: &str, draw: PlaceDraws, noise: f64) -> Action {
+/// Returns what the exact developer does with the text `offered`, where `rest` is what they really
+/// wrote.
+fn decide(offered: &str, rest: &str, draw: PlaceDraws, noise: f64) -> Action {
     let wanted = if is_right(offered, rest) {
         Some(Action::Accept)
     } else if is_near(offered, rest) {
@@ -196,7 +237,7 @@ fn is_near(offered: &str, rest: &str) -> bool {
 }
 
 /// Bytes at both ends that two texts share, without overlap.
-fn common_ends(a: &str, b: &str) -> (usize, usize) {
+pub(crate) fn common_ends(a: &str, b: &str) -> (usize, usize) {
     let same = |(x, y): &(char, char)| x == y;
     let head: usize = a.chars().zip(b.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
     let (a, b) = (&a[head..], &b[head..]);

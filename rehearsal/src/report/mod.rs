@@ -7,8 +7,8 @@ mod summary;
 mod table;
 pub mod transcript;
 
-use crate::developer::Editor;
 use crate::developer::disturbance::Disturbance;
+use crate::developer::{Developer, Editor};
 use crate::report::stats::{ArmPair, ArmSummary, Comparison, OfferCounts, QUARTERS};
 use crate::run::arm::ArmKind;
 use crate::run::ledger::{LabelCheck, LabelCounts};
@@ -39,7 +39,8 @@ pub struct RehearsalReport {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conditions {
     pub seed: u64,
-    /// The number of times that the developer slips.
+    pub developer: Developer,
+    /// The number of times that the exact developer slips.
     pub noise: f64,
     /// What happened beside the developer's typing.
     pub disturbances: Vec<Disturbance>,
@@ -354,6 +355,7 @@ pub(crate) mod tests {
     pub fn conditions() -> Conditions {
         Conditions {
             seed: 7,
+            developer: Developer::Exact,
             noise: 0.0,
             disturbances: vec![Disturbance::Formatter],
             editor: Editor::Vscode,
@@ -421,6 +423,7 @@ pub(crate) mod tests {
             ".format",
             ".model.name",
             ".model.sha256",
+            ".developer",
             ".noise",
             ".pooled[].name",
             ".rehearsals[].arms[].labels.missed",

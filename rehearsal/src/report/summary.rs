@@ -4,6 +4,7 @@
 //! A sentence never claims more than the numbers hold. Each difference comes with its interval, or
 //! with the reason why there is none, and the last sentence says which differences may be chance.
 
+use crate::developer::Developer;
 use crate::limits::{ACCEPTED_MIN, COMMITS_MIN, SHOWN_MIN};
 use crate::report::stats::{Interval, RelativeChange};
 use crate::report::{ArmComparison, ArmReport, RehearsalReport};
@@ -64,10 +65,14 @@ fn stream(report: &RehearsalReport) -> String {
     };
     let ended_early = report.rehearsals.iter().any(|one| one.ended_by == StreamEnd::Time);
     format!(
-        "Typed {} of {of} and paused at {}, in {:.1} minutes.{}",
+        "Typed {} of {of} and paused at {}, in {:.1} minutes.{}{}",
         count(commits(report), "commit"),
         count(places, "place"),
         elapsed_s / 60.0,
+        match report.conditions.developer {
+            Developer::Exact => "",
+            Developer::Person => " The developer was drawn from people, anew for each commit.",
+        },
         if ended_early { " The time limit ended it." } else { "" },
     )
 }

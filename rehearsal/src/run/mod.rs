@@ -14,7 +14,7 @@ pub mod typist;
 
 use crate::developer::disturbance::Disturbance;
 use crate::developer::history::History;
-use crate::developer::{Editor, OfferOutcome};
+use crate::developer::{Developer, Editor, OfferOutcome};
 use crate::run::arm::{Arm, ArmSpec};
 use crate::run::judge::Judge;
 use crate::run::record::{ArmRecord, Learned, Swap, Update};
@@ -42,7 +42,8 @@ pub struct RunSettings {
     /// Places in one commit, after which the rest of that commit is left out.
     pub per_commit: Option<usize>,
     pub seed: u64,
-    /// The number of times that the developer slips, 0 to 1: see [`crate::developer`].
+    pub developer: Developer,
+    /// The number of times that the exact developer slips, 0 to 1: see [`crate::developer`].
     pub noise: f64,
     /// What happens beside the developer's typing.
     pub disturbances: Vec<Disturbance>,

@@ -1,9 +1,10 @@
 //! One stream of real lines, typed into one or more arms side by side.
 
-use crate::developer::PlaceDraws;
 use crate::developer::disturbance::Disturbed;
 use crate::developer::history::{FileChange, History, lines};
+use crate::developer::person::{Judging, Person, PersonDraws};
 use crate::developer::plan;
+use crate::developer::{Developer, Manner, PlaceDraws};
 use crate::run::arm::Arm;
 use crate::run::interrupt;
 use crate::run::judge::JudgedOffer;
@@ -236,6 +237,18 @@ impl Stream<'_, '_> {
         Disturbed::draw(&self.settings.disturbances, &mut rng)
     }
 
+    /// How the developer meets an offer at this place.
+    fn manner(&self) -> Manner {
+        let RunSettings { seed, noise, developer, .. } = *self.settings;
+        match developer {
+            Developer::Exact => Manner::Exact { noise },
+            Developer::Person => Manner::Person(Judging {
+                person: Person::of(seed, &self.commit.0),
+                draws: PersonDraws::at(seed, self.places as u64),
+            }),
+        }
+    }
+
     /// The developer is done with one commit and begins another. They close its files.
     fn begin_commit(&mut self, history: &History, commit: &str) -> Result<(), Failure> {
         if self.commit.0 == commit {
@@ -359,7 +372,7 @@ impl Stream<'_, '_> {
         CompletionAnswer { latency_ms, offer, reason }: CompletionAnswer,
         version: u64,
     ) -> Result<(), Failure> {
-        let disturbed = self.disturbed();
+        let (disturbed, manner) = (self.disturbed(), self.manner());
         let lane = &mut self.lanes[arm];
         lane.record.note_reason(reason);
         let rating = match (&self.settings.judge, &offer) {
@@ -370,10 +383,9 @@ impl Stream<'_, '_> {
             }
             _ => None,
         };
-        let responded = offer.as_ref().map(|offer| {
-            let (draws, noise) = (place.draws, self.settings.noise);
-            lane.typist.respond(offer, draws, noise, &disturbed).in_arm(arm)
-        });
+        let responded = offer
+            .as_ref()
+            .map(|offer| lane.typist.respond(offer, place.draws, manner, &disturbed).in_arm(arm));
         let responded = responded.transpose()?;
         let outcome = responded.map(|(outcome, _)| outcome);
         let request = RequestRecord {

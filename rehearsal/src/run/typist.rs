@@ -10,7 +10,7 @@ use crate::client::{Client, Item, RequestError, TriggerKind};
 use crate::developer::disturbance::Disturbed;
 use crate::developer::pairs::closes_of_others;
 use crate::developer::{
-    Action, Editor, MIN_OFFER_CHARS, OfferOutcome, PlaceDraws, RejectBy, decide,
+    Action, Editor, MIN_OFFER_CHARS, Manner, OfferOutcome, PlaceDraws, RejectBy,
 };
 use crate::document::Document;
 use crate::limits;
@@ -190,14 +190,20 @@ impl<'c> Typist<'c> {
         &mut self,
         offer: &LineOffer,
         draws: PlaceDraws,
-        noise: f64,
+        manner: Manner,
         disturbed: &Disturbed,
     ) -> Result<(OfferOutcome, bool), TypistError> {
         self.client.did_show(&offer.item)?;
         self.ledger.shown(&offer.item.id, &offer.whole());
-        self.client.advance_clock(limits::LOOK_MS)?;
+        let look_ms = manner.look_ms(&offer.text);
+        let look_ms = match offer.first_of_several {
+            // What is taken line by line is taken before it counts as rejected.
+            Some(_) => look_ms.min(limits::OFFER_TIMEOUT_MS - 1),
+            None => look_ms,
+        };
+        self.client.advance_clock(look_ms)?;
         let answer = match self.disturb(disturbed)? {
-            true => self.decide(offer, draws, noise)?,
+            true => self.decide(offer, draws, manner)?,
             false => (OfferOutcome::TypedOn, false),
         };
         self.settle(disturbed, answer.0.is_accepted())?;
@@ -209,14 +215,14 @@ impl<'c> Typist<'c> {
         &mut self,
         offer: &LineOffer,
         draws: PlaceDraws,
-        noise: f64,
+        manner: Manner,
     ) -> Result<(OfferOutcome, bool), TypistError> {
         let Some(open) = &self.open else { return Ok((OfferOutcome::TypedOn, false)) };
         let id = &offer.item.id;
         let doubled = offer.doubled();
         let rest = wanted(&open.truth[open.typed..], offer, doubled).to_owned();
         let of = offer.text.chars().count();
-        let outcome = match decide(&offer.text, &rest, draws, noise) {
+        let outcome = match manner.decide(&offer.text, &rest, draws) {
             Action::Accept => {
                 self.accept(offer)?;
                 self.advance(offer.text.len());

@@ -123,6 +123,27 @@ fn more_than_two_arms_run_one_after_the_other_over_one_stream() {
     assert!(left.iter().all(|path| path.extension().is_none()), "prompts are left: {left:?}");
 }
 
+/// The habits of the people are drawn by the seed, so two arms of one kind meet the same people.
+#[test]
+fn people_type_the_same_stream_into_every_arm() {
+    let (repo, work) = (repository(), TempDir::new().unwrap());
+    let told = |seed: &str, work: &Path| {
+        let mut command = rehearse(repo.path(), work, &["one=frozen", "other=frozen"]);
+        command.args(["--developer", "person", "--seed", seed]);
+        report(command)
+    };
+    let people = told("3", &work.path().join("a"));
+    assert_eq!(people["developer"], "person");
+    let [mut one, mut other] = [0, 1].map(|arm| timeless(&people["rehearsals"][0]["arms"][arm]));
+    (one["name"], other["name"]) = (Value::Null, Value::Null);
+    assert_eq!(differences(&one, &other, ""), [""; 0]);
+    let total = &one["total"];
+    assert!(total["accepted"].as_u64().unwrap() < total["shown"].as_u64().unwrap(), "{total}");
+    assert_eq!(one["labels"]["check"]["not_given"], 0, "{}", one["labels"]);
+    let others = told("4", &work.path().join("b"));
+    assert_ne!(differences(&timeless(&people), &timeless(&others), ""), [""; 0]);
+}
+
 #[test]
 fn what_the_base_said_in_one_arm_is_not_computed_in_the_next() {
     let (repo, work) = (repository(), TempDir::new().unwrap());

@@ -28,6 +28,9 @@ pub struct Arguments {
     /// under a prior that was fitted to the others
     #[arg(long, value_name = "FILE")]
     fit: Option<PathBuf>,
+    /// Fit the developer of `hone rehearse --developer person` to these people
+    #[arg(long, conflicts_with_all = ["prior", "fit", "one_line"])]
+    developer: bool,
     /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
@@ -37,6 +40,10 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = super::build(workspace)?;
     let mut people = Command::new(workspace.binary("hone-lab"));
     people.arg("people").arg("--verdicts").arg(&arguments.verdicts);
+    if arguments.developer {
+        people.arg("--developer");
+        return super::print(&super::measure(&mut people)?, arguments.json, developer);
+    }
     if !arguments.recorded_only {
         let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
         let folder = workspace.target.join("bench").join("people");
@@ -51,6 +58,29 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         people.args(file.iter().flat_map(|file| [option.as_ref(), file.as_os_str()]));
     }
     super::print(&super::measure(&mut people)?, arguments.json, table)
+}
+
+/// The constants of `rehearsal: developer/person.rs`.
+fn developer(measured: &Value) -> String {
+    let fitted = &measured["developer"];
+    let numbers = |list: &Value| -> Vec<f64> {
+        list.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
+    };
+    let mut lines = vec![format!("{} offers, {} accepted", fitted["offers"], fitted["accepted"])];
+    let named = [
+        ("accept", ["nothing", "share", "all", "length"].as_slice()),
+        ("look", ["ms", "length", "deviation"].as_slice()),
+    ];
+    for (key, names) in named {
+        let cells = names.iter().zip(numbers(&fitted[key]));
+        let cells: Vec<String> = cells.map(|(name, value)| format!("{name} {value:.3}")).collect();
+        lines.push(format!("{key}: {}", cells.join(", ")));
+    }
+    for person in fitted["people"].as_array().into_iter().flatten() {
+        let [inclined, slow, blind] = numbers(person)[..] else { continue };
+        lines.push(format!("    person({inclined:.2}, {slow:.2}, {blind:.3}),"));
+    }
+    lines.join("\n")
 }
 
 /// A row's label and key, and whether it is a share.
@@ -100,6 +130,15 @@ fn table(measured: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_fitted_developer_becomes_constants() {
+        let text = developer(&json!({ "developer": { "offers": 9, "accepted": 4,
+            "accept": [-4.2, 5.8, 0.65, 1.2], "look": [3900.0, 0.08, 1.1],
+            "people": [[0.28, 0.11, 0.148]] } }));
+        assert!(text.contains("accept: nothing -4.200, share 5.800, all 0.650"), "{text}");
+        assert!(text.ends_with("    person(0.28, 0.11, 0.148),"), "{text}");
+    }
 
     #[test]
     fn a_report_becomes_a_table() {

@@ -5,6 +5,7 @@
 //! gate's own code judges it, offer by offer, before it learns the verdict. Every person has a new
 //! gate. The same is done with the log-probs of the model that made the offers.
 
+mod developer;
 mod figures;
 mod fit;
 mod floor;
@@ -15,6 +16,7 @@ mod scores;
 mod verdicts;
 
 use anyhow::{Context, Result, ensure};
+use developer::Developer;
 use figures::Figures;
 use fit::Person;
 use floor::Floor;
@@ -54,6 +56,9 @@ pub struct Arguments {
     /// a prior that was fitted to the others
     #[arg(long)]
     fit: Option<PathBuf>,
+    /// Fit the developer of rehearsals to these people, and print nothing else
+    #[arg(long)]
+    developer: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -69,6 +74,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     read.faults.iter().for_each(|fault| eprintln!("{fault}"));
     let named = arguments.verdicts.display();
     ensure!(!read.verdicts.is_empty(), "{named}: it holds no verdict that can be read");
+    if arguments.developer {
+        println!("{}", json!({ "developer": Developer::fit(&read.verdicts) }));
+        return Ok(());
+    }
     let scores = scored(arguments, &read.verdicts)?;
     let looks = Looks::of(&read.verdicts);
     let is_wanted = |verdict: &Verdict| !(arguments.one_line && has_several_lines(&verdict.offer));

@@ -62,6 +62,10 @@ fn line(index: usize, accepted: Option<bool>) -> LineRecord {
 }
 
 fn summary_of(results: Vec<RunResult>) -> String {
+    text(&report_of(results, Developer::Exact))
+}
+
+fn report_of(results: Vec<RunResult>, developer: Developer) -> RehearsalReport {
     let arms = results[0].arms.iter().map(|arm| {
         let kind = match arm.name.as_str() {
             "frozen" | "twin" => ArmKind::Frozen,
@@ -74,8 +78,19 @@ fn summary_of(results: Vec<RunResult>) -> String {
     let arms = arms.collect();
     let done: Vec<(RunResult, Repo)> = results.into_iter().map(|result| (result, repo())).collect();
     // A disturbed rehearsal has a line more.
-    let conditions = Conditions { disturbances: Vec::new(), ..conditions() };
-    text(&RehearsalReport::new(&done, arms, conditions))
+    let conditions = Conditions { disturbances: Vec::new(), developer, ..conditions() };
+    RehearsalReport::new(&done, arms, conditions)
+}
+
+#[test]
+fn it_says_who_typed_where_that_was_a_person() {
+    let first_line = |developer| {
+        let text = text(&report_of(vec![result(400, &[("frozen", NOTHING)])], developer));
+        text.split("\n\n").next().unwrap().replace('\n', " ")
+    };
+    let says = "The developer was drawn from people, anew for each commit.";
+    assert!(first_line(Developer::Person).ends_with(says), "{}", first_line(Developer::Person));
+    assert!(!first_line(Developer::Exact).contains("people"));
 }
 
 #[track_caller]
