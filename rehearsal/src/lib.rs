@@ -4,6 +4,7 @@
 //! - [`developer`] says what somebody wrote, and what the developer who types it does.
 //! - [`run`] types one stream of lines into several arms, each with a daemon of its own.
 //! - [`next_edits`] makes the commits as edits instead, and asks for the next edit.
+//! - [`recording`] plays a recorded session of a person, and compares offers with what they wrote.
 //! - [`report`] counts, draws and rates what happened.
 //! - [`cli`] is the command line of `hone rehearse`.
 //!
@@ -16,5 +17,6 @@ pub mod developer;
 pub mod document;
 pub mod limits;
 pub mod next_edits;
+pub mod recording;
 pub mod report;
 pub mod run;

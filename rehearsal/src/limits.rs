@@ -65,6 +65,25 @@ pub const PLACES_MAX: u64 = 1_000_000;
 /// Minutes that `--max-minutes` may ask for.
 pub const MINUTES_MAX: u64 = 100_000;
 
+// A recorded session.
+
+/// The bytes of a recording's file.
+pub const RECORDING_BYTES_MAX: u64 = 256 << 20;
+/// Entries of a recording.
+pub const RECORDING_ENTRIES_MAX: usize = 2_000_000;
+/// Documents of a recording.
+pub const RECORDED_DOCUMENTS_MAX: usize = 10_000;
+/// The text of a recorded document.
+pub const RECORDED_TEXT_BYTES_MAX: usize = 8 << 20;
+/// The texts that documents have, one after the other. A recording may name one and have it again.
+pub const RECORDED_TEXTS_BYTES_MAX: usize = 1 << 30;
+/// A longer pause in a recording, such as a night, is played as one of this length.
+pub const RECORDED_PAUSE_MS_MAX: u64 = 3_600_000;
+/// How long after a key or a move of the caret an editor asks, if nothing else happens.
+pub const ASK_AFTER_MS: u64 = 50;
+/// An offer that gives way to another one within this time flickers.
+pub const FLICKER_MS: u64 = 500;
+
 // The judge.
 
 /// Longest wait for one answer of a judge: a slow model on a slow machine.
@@ -105,6 +124,9 @@ const _: () = {
     assert!(FILE_BYTES_MAX < TREE_FILE_BYTES_MAX);
     // A file can be opened with one message.
     assert!(FILE_BYTES_MAX * JSON_BYTES_PER_BYTE < MESSAGE_BYTES_MAX);
+    // A recorded document can be opened with one message.
+    assert!(RECORDED_TEXT_BYTES_MAX * JSON_BYTES_PER_BYTE < MESSAGE_BYTES_MAX);
+    assert!(ASK_AFTER_MS < FLICKER_MS);
     // The bounds of an interval are resamples, not the outermost ones.
     assert!(RESAMPLES as f64 * TAIL_SHARE > 10.0);
     assert!(JUDGE_ATTEMPTS > 0);

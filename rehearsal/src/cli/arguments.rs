@@ -43,6 +43,8 @@ Examples:
                                              PPO with another learning rate
   hone rehearse --limit 1000 --adopt         start from what your history teaches
   hone rehearse --next-edits --limit 500     what next edits would have done for you
+  hone rehearse --recording day.json --limit 2000
+                                             a recorded session, against what was written next
   hone rehearse --json > report.json
 
 Arms:
@@ -84,10 +86,11 @@ pub struct Arguments {
     /// Only commits from this day on (YYYY-MM-DD, UTC)
     #[arg(long, value_name = "DATE", value_parser = parse_day)]
     pub since: Option<Date>,
-    /// Places at which the developer pauses, in each repository
-    #[arg(long, default_value_t = 200, value_name = "N",
+    /// Places at which the developer pauses, in each repository [default: 200]; with
+    /// --recording the entries of its log [default: all]
+    #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=limits::PLACES_MAX))]
-    pub limit: u64,
+    pub limit: Option<u64>,
     /// Places in one commit at most; the rest of that commit is not typed. A short
     /// stream then spans many commits, and an interval needs many
     #[arg(long, hide_short_help = true, value_name = "N",
@@ -191,6 +194,22 @@ pub struct Arguments {
                                       "report", "svg", "transcript", "live", "progress", "adopt",
                                       "run"])]
     pub next_edits: bool,
+    /// Play a recorded session of a person (workspaceRecording@1.0), key by key with its
+    /// pauses, and compare each offer with what they wrote next. Nobody takes the offers.
+    /// The arm is `gate` unless --arm names others
+    #[arg(long, hide_short_help = true, value_name = "FILE",
+          conflicts_with_all = ["repo", "author", "developer", "since", "per_commit",
+                                "max_minutes", "noise", "editor", "no_tree", "work", "run", "seed", "judge", "table",
+                                "report", "svg", "transcript", "live", "progress", "adopt",
+                                "next_edits"])]
+    pub recording: Option<PathBuf>,
+    /// Only so many seconds of the recording, from its beginning
+    #[arg(long, hide_short_help = true, value_name = "S", requires = "recording")]
+    pub seconds: Option<u64>,
+    /// With --recording, count every answer as taking so many milliseconds. What is shown then
+    /// does not depend on this machine [default: what it takes]
+    #[arg(long, hide_short_help = true, value_name = "MS", requires = "recording")]
+    pub latency: Option<u64>,
     /// Wait for Enter at the end: the terminal of an editor closes with its program
     #[arg(long, hide = true)]
     pub wait: bool,
@@ -235,7 +254,15 @@ impl FromStr for Noise {
     }
 }
 
+/// Places at which the developer pauses, unless it is said.
+const PLACES: u64 = 200;
+
 impl Arguments {
+    /// The places at which the developer pauses.
+    pub fn places(&self) -> u64 {
+        self.limit.unwrap_or(PLACES)
+    }
+
     /// How often the developer slips. The last share of `--noise` counts.
     pub fn slips(&self) -> f64 {
         let share = |noise: &Noise| match noise {

@@ -4,10 +4,11 @@ mod arguments;
 mod next_edits;
 mod observer;
 mod prompt_cache;
+mod recording;
 mod texts;
 
-use crate::developer::history::History;
 use crate::developer::Developer;
+use crate::developer::history::History;
 use crate::developer::repository::sentence;
 use crate::report::adopt::{Adoption, Basis};
 use crate::report::chart;
@@ -71,6 +72,9 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
     interrupt::install()?;
     if arguments.next_edits {
         return next_edits::rehearse(arguments);
+    }
+    if let Some(file) = &arguments.recording {
+        return recording::play(arguments, file);
     }
     let setup = Setup::new(arguments)?;
     let repositories = arguments::repositories(arguments, &setup.hone)?;
@@ -194,14 +198,14 @@ impl<'a> Setup<'a> {
             model: self.model.clone(),
             template: self.template.clone(),
             judge: self.judge.clone(),
-            limit: arguments.limit as usize,
+            limit: arguments.places() as usize,
             per_commit: arguments.per_commit.map(|places| places as usize),
             seed: arguments.seed,
+            developer: arguments.developer,
             noise: arguments.slips(),
             disturbances: arguments.disturbances(),
             editor: arguments.editor,
             tree: !arguments.no_tree,
-            developer: arguments.developer,
             time_limit: arguments.max_minutes.map(|minutes| Duration::from_secs(60 * minutes)),
             keep_homes: arguments.keep_homes || arguments.adopt,
             work,
@@ -221,7 +225,7 @@ impl<'a> Setup<'a> {
         let learner = hone.with_file_name(format!("hone-learner{}", std::env::consts::EXE_SUFFIX));
         let mut parts = vec![
             format!("{:?} {:?} {:?}", repo.head, repo.author, repo.since),
-            format!("{} {} {:?}", arguments.limit, arguments.seed, arguments.noise),
+            format!("{} {} {:?}", arguments.places(), arguments.seed, arguments.noise),
             format!("{:?} {:?} {:?}", self.template, arguments.judge, arguments.judge_model),
             format!("{:?} {}", arguments.max_minutes, arguments.save_every),
         ];
@@ -235,14 +239,14 @@ impl<'a> Setup<'a> {
             parts.push(format!("{} {since:?}", metadata.len()));
         }
         parts.push(format!("{:?} {}", arguments.editor, !arguments.no_tree));
-        parts.extend(arguments.per_commit.map(|places| format!("{places} places a commit")));
-        parts.extend(arguments.run.as_ref().map(|run| format!("{run:?} {:?}", arguments.every)));
-        for spec in group {
-            parts.push(format!("{} {}", spec.name, spec.config()?));
         // What was saved before there was a choice is the exact developer's.
         if arguments.developer != Developer::Exact {
             parts.push(format!("{:?}", arguments.developer));
         }
+        parts.extend(arguments.per_commit.map(|places| format!("{places} places a commit")));
+        parts.extend(arguments.run.as_ref().map(|run| format!("{run:?} {:?}", arguments.every)));
+        for spec in group {
+            parts.push(format!("{} {}", spec.name, spec.config()?));
         }
         Ok(parts.join("\n"))
     }
@@ -278,11 +282,11 @@ fn print_report(
     let arms = arms.collect::<Result<_>>()?;
     let conditions = Conditions {
         seed: arguments.seed,
+        developer: arguments.developer,
         noise: arguments.slips(),
         disturbances: arguments.disturbances(),
         editor: arguments.editor,
         tree: !arguments.no_tree,
-        developer: arguments.developer,
     };
     let report = RehearsalReport::new(done, arms, conditions);
     if let Some(path) = &arguments.svg {

@@ -40,7 +40,7 @@ impl Observer {
         let bar = if live || arguments.json || arguments.progress {
             ProgressBar::hidden()
         } else {
-            ProgressBar::new(arguments.limit)
+            ProgressBar::new(arguments.places())
         };
         bar.set_style(
             ProgressStyle::with_template(
@@ -61,7 +61,7 @@ impl Observer {
             bar,
             live,
             progress: arguments.progress.then(Group::default),
-            limit: arguments.limit,
+            limit: arguments.places(),
             colours: std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
             transcript,
             failed: None,

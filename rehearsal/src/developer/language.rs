@@ -92,9 +92,24 @@ pub fn of_path(path: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, _)| *known == extension).map(|(_, language)| *language)
 }
 
+/// The language id that an editor gives a file, whoever wrote it.
+pub fn in_editor(path: &str) -> &'static str {
+    let name = path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let others = [("json", "json"), ("md", "markdown"), ("yml", "yaml"), ("yaml", "yaml")];
+    let mut known = LANGUAGES.iter().chain(&others);
+    known.find(|(known, _)| *known == extension).map_or("plaintext", |(_, language)| language)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::of_path;
+    use super::{in_editor, of_path};
+
+    #[test]
+    fn an_editor_has_a_language_for_every_file() {
+        let of = ["src/A.TS", "node_modules/x/y.js", "package.json", "LICENSE"].map(in_editor);
+        assert_eq!(of, ["typescript", "javascript", "json", "plaintext"]);
+    }
 
     #[test]
     fn code_has_a_language_and_the_rest_has_none() {

@@ -33,6 +33,7 @@ mod pause;
 mod protocol;
 mod rehearse;
 mod rehearse_next_edits;
+mod rehearse_recording;
 mod report;
 mod reuse;
 mod secrets;
