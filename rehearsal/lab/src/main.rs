@@ -5,6 +5,7 @@
 
 mod gate;
 mod infill;
+mod labels;
 mod lines;
 mod people;
 mod prequential;
@@ -24,6 +25,8 @@ enum Command {
     Gate(gate::GateArgs),
     /// Judge people's recorded verdicts by the gate, or fit a prior to them
     People(people::Arguments),
+    /// Label the offers of a recorded session, and compare with what the person took
+    Labels(labels::Arguments),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
@@ -42,6 +45,7 @@ fn main() -> Result<()> {
     match Command::parse() {
         Command::Gate(arguments) => gate::run(&arguments),
         Command::People(arguments) => people::run(&arguments),
+        Command::Labels(arguments) => labels::run(&arguments),
         Command::Trial(arguments) => trial::run(&arguments),
         Command::Texts(arguments) => texts::run(&arguments),
         Command::Written(arguments) => written::run(&arguments),

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
 mod beside;
+mod labels;
 mod learn;
 mod overhead;
 mod peer;
@@ -68,6 +69,12 @@ pub enum Command {
     /// verdict. The log-probs are those of the served model, and then those of the model
     /// that made the offers. The model's scores are kept in `target/bench/people`.
     People(people::Arguments),
+    /// The label rules against what a person did in a recorded session
+    ///
+    /// The offers of the tool that was recorded stand where the engine's would. The session
+    /// is played into the server's label rules with nothing but the document, and with the
+    /// reports of an editor.
+    Labels(labels::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -80,6 +87,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Start(arguments) => start::run(workspace, arguments),
         Command::Quality(arguments) => quality::run(workspace, arguments),
         Command::People(arguments) => people::run(workspace, arguments),
+        Command::Labels(arguments) => labels::run(workspace, arguments),
     }
 }
 
