@@ -87,6 +87,11 @@ impl Paths {
         self.root.join("prompts")
     }
 
+    /// Recorded sessions of the user.
+    pub fn recordings(&self) -> PathBuf {
+        self.root.join("recordings")
+    }
+
     pub fn daemon_lock(&self) -> PathBuf {
         self.run().join("daemon.lock")
     }

@@ -6,6 +6,7 @@ use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope};
 use crate::services::Services;
 use crate::services::derived_state::DerivedInputs;
 use crate::services::handed_prompts::remove_prompts;
+use crate::services::recordings;
 use anyhow::{Context, Result};
 use std::sync::Arc;
 
@@ -49,10 +50,12 @@ impl App {
         done.map(|()| forgotten)
     }
 
-    /// Removes what was computed of any prompt. Sessions have forgotten by now, so no prompt comes
+    /// Removes what was computed of any prompt, and recorded sessions. Sessions have forgotten by now, so no prompt comes
     /// later that quotes what is to be forgotten.
     async fn forget_prompts(&self) -> Result<()> {
-        let removed = self.remove_handed_prompts().await;
+        let folder = self.paths.recordings();
+        let recordings = crate::tasks::blocking(move || recordings::remove(&folder)).await?;
+        let removed = self.remove_handed_prompts().await.and(recordings);
         removed.and(self.services.engine.unload().context("the engine still holds prompts"))
     }
 

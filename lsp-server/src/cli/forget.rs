@@ -11,6 +11,7 @@ use crate::paths::Paths;
 use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
 use crate::privacy::forgotten::ForgottenFiles;
 use crate::services::handed_prompts::remove_prompts;
+use crate::services::recordings;
 use anyhow::{Context, Result, bail, ensure};
 use feedback::clock::{Clock, SystemClock};
 use feedback::log::EventLog;
@@ -136,7 +137,7 @@ fn in_files(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     // cannot be removed leaves nothing else, and the same command removes it later.
     let listed = ForgottenFiles::open(home.forgotten()).add(scope);
     let prompts = match scope.is_by_user() {
-        true => remove_prompts(&home.prompts()),
+        true => remove_prompts(&home.prompts()).and(recordings::remove(&home.recordings())),
         false => Ok(()),
     };
     let log = event_log::open(home)?;

@@ -22,6 +22,7 @@ mod log_lines;
 mod model;
 mod pause;
 mod readable;
+mod record;
 mod report;
 mod settings;
 mod setup;
@@ -232,6 +233,9 @@ enum Command {
     /// Say of each path on stdin whether Hone may read the file unasked (`hone rehearse`)
     #[command(hide = true)]
     Readable,
+    /// Write the session that an editor tells on stdin as a recording (Hone: Record This Session)
+    #[command(hide = true)]
+    Record,
     /// Measure what Hone would give you, on your own git history
     ///
     /// A simulated developer types your real commits into a temporary daemon,
@@ -344,6 +348,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Events { with_code, .. } => events::events(&home, with_code).await,
         Command::AdvanceClock { ms } => clock::advance(&home, ms).await,
         Command::Readable => readable::run(&home),
+        Command::Record => record::run(&home),
         Command::Gate(args) => gate::gate(&home, args).await,
         Command::Trial(args) => gate::trial(&home, args).await,
         Command::Report(args) => report::run(&home, args).await,

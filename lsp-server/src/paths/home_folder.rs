@@ -15,7 +15,8 @@ const MODELS: &str = "models";
 
 /// The names that the folder of a home has, beside [`FOLDERS`]. Unfinished files have them with
 /// more behind.
-const OTHER_NAMES: [&str; 5] = ["config.toml", "team", "history", "rehearsal.log", ".DS_Store"];
+const OTHER_NAMES: [&str; 6] =
+    ["config.toml", "team", "history", "recordings", "rehearsal.log", ".DS_Store"];
 
 /// Makes the home and the folders in it.
 pub fn create(home: &Path) -> Result<()> {

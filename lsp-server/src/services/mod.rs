@@ -28,6 +28,7 @@ pub mod parts;
 pub mod reason;
 pub mod recent_requests;
 pub mod recorder;
+pub mod recordings;
 pub mod settings;
 pub mod snooze;
 

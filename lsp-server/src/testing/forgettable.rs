@@ -66,7 +66,7 @@ pub fn leave(home: &Paths) {
     let history = HistoryFiles::beside(&home.adapters());
     let source = Source { folder: "/p".into(), author: None, model_sha256: "m".into() };
     history.begin(&source, "c0ffee").unwrap();
-    let left: [PathBuf; 9] = [
+    let left: [PathBuf; 10] = [
         home.root().join("history/shared.core"),
         home.root().join("team/left.bin"),
         home.root().join("team/message-7.json"),
@@ -75,6 +75,7 @@ pub fn leave(home: &Paths) {
         home.adapters().join("job-x.gguf"),
         home.adapters().join("registry.json.7-0.tmp"),
         home.prompts().join("0123"),
+        home.recordings().join("session-1.json"),
         home.data().join("events.sled.damaged-2/db"),
     ];
     for path in left {
@@ -98,7 +99,7 @@ impl Disk {
             ControlFlow::Continue(())
         })
         .unwrap();
-        for folder in ["data", "adapters", "history", "team", "prompts"] {
+        for folder in ["data", "adapters", "history", "team", "prompts", "recordings"] {
             read_below(&home.root().join(folder), &mut files);
         }
         files.retain(|path, _| !path.starts_with(home.event_log()));

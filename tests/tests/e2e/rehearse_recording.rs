@@ -3,10 +3,12 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
-use tests::{Model, hone};
+use tests::{Home, Model, hone};
 
 const BEFORE: &str = "def first(count):\n    return count + 1\n\n\ndef second(count):\n    return \
                       count + 1\n\n\ndef third(count):\n    \n";
@@ -109,6 +111,45 @@ fn a_part_of_a_recording_can_be_played() {
     let figures = &report["arms"][0];
     assert_eq!(counts(figures, ["entries", "characters_put_in"]), [8, 2]);
     assert_eq!(figures["ended_by"], "limit");
+}
+
+/// What VS Code does for `Hone: Record This Session`.
+#[test]
+fn what_an_editor_records_can_be_played_and_goes_with_what_is_forgotten() {
+    let home = Home::empty();
+    let project = TempDir::new().unwrap();
+    let address = |name: &str| format!("file://{}", project.path().join(name).display());
+    let mut log = session();
+    log[1]["uri"] = json!(address("src/counts.py"));
+    log[1]["languageId"] = json!("python");
+    let ignored = [
+        json!({"kind": "documentEncountered", "id": 8, "relativePath": ".env",
+               "uri": address(".env"), "languageId": "dotenv", "time": 9}),
+        json!({"kind": "setContent", "id": 8, "content": "NAME=canary\n", "v": 1, "time": 10}),
+        json!({"kind": "changed", "id": 8, "edit": [[0, 0, "x"]], "v": 2, "time": 11}),
+    ];
+    let mut recorder = home.hone();
+    recorder.arg("record").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut recorder = recorder.spawn().unwrap();
+    let mut stdin = recorder.stdin.take().unwrap();
+    for entry in log[..6].iter().chain(&ignored).chain(&log[6..]) {
+        writeln!(stdin, "{entry}").unwrap();
+    }
+    drop(stdin);
+    let printed = recorder.wait_with_output().unwrap();
+    assert!(printed.status.success());
+    let printed: Value = serde_json::from_slice(&printed.stdout).expect("it prints JSON");
+    assert_eq!(counts(&printed, ["entries", "left_out"]), [24, 1]);
+    let path = PathBuf::from(printed["path"].as_str().unwrap());
+    assert!(path.starts_with(home.path()), "{}", path.display());
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!fs::read_to_string(&path).unwrap().contains("canary"));
+
+    let output = play(&path, &["--json", "--latency", "500"]);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    assert_eq!(counts(&report["arms"][0], ["entries", "right"]), [24, 1]);
+    home.output(&["forget", "--file", "/project/other.py", "--yes"]);
+    assert!(!path.exists(), "what was typed there may have come from anywhere");
 }
 
 #[test]
