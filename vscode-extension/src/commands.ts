@@ -10,6 +10,7 @@ import { pickEagerness, pickSnooze, why } from './manners';
 import { openMenu } from './menu';
 import type { Pages } from './pages';
 import type { Provider } from './provider';
+import type { Recorder } from './recorder';
 import { BASE } from './core/adapters';
 import { learnRequest, statusRequest } from './core/protocol';
 import { acceptedOfJudged, learnerLine } from './core/summary';
@@ -23,6 +24,7 @@ export interface CommandParts {
     server: Server;
     provider: Provider;
     pages: Pages;
+    recorder: Recorder;
     warmStart: WarmStart;
     walkthrough: Walkthrough;
     output: vscode.LogOutputChannel;
@@ -32,7 +34,7 @@ export interface CommandParts {
 export function registerCommands(parts: CommandParts): vscode.Disposable[] {
     const { server, provider, pages } = parts;
     const actions: Record<string, () => Promise<void>> = {
-        menu: () => openMenu(server, parts.output),
+        menu: () => openMenu(server, parts.output, parts.recorder.isOn),
         toggle,
         toggleLanguage: toggleActiveLanguage,
         trigger: async () =>
@@ -59,6 +61,8 @@ export function registerCommands(parts: CommandParts): vscode.Disposable[] {
             if (await parts.warmStart.learn()) parts.walkthrough.done('history');
         },
         rehearse: () => rehearse(server),
+        record: () => parts.recorder.start(),
+        stopRecording: () => parts.recorder.stop(),
         doctor: () => pages.doctor(),
         log: () => log(server),
         restart: () => server.restart(),

@@ -9,6 +9,7 @@ import { registerKeys } from './keys';
 import { NextEdits } from './nextEdit';
 import { Pages } from './pages';
 import { Provider } from './provider';
+import { Recorder } from './recorder';
 import { Server } from './server';
 import { affects } from './settings';
 import { needOf } from './core/need';
@@ -35,6 +36,7 @@ export function activate(context: vscode.ExtensionContext): void {
         (document) => nextEdits.isLastChangeOf(document),
     );
     const pages = new Pages(server, provider);
+    const recorder = new Recorder(server, provider);
     const warmStart = new WarmStart(server);
     const walkthrough = new Walkthrough(context.globalState, server);
     context.subscriptions.push(
@@ -46,6 +48,7 @@ export function activate(context: vscode.ExtensionContext): void {
         new Focus(server),
         nextEdits,
         pages,
+        recorder,
         warmStart,
         new Configurator(server, context.extension.packageJSON),
         ...registerKeys(provider),
@@ -53,6 +56,7 @@ export function activate(context: vscode.ExtensionContext): void {
             server,
             provider,
             pages,
+            recorder,
             warmStart,
             walkthrough,
             output,

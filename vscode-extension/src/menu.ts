@@ -5,8 +5,12 @@ import { MORE, OUTPUT, mainMenu, moreMenu, type Menu, type MenuInputs } from './
 import type { Server } from './server';
 import { eagerness, isEnabled, isLanguageOn } from './settings';
 
-export async function openMenu(server: Server, output: vscode.OutputChannel): Promise<void> {
-    const inputs = inputsOf(server);
+export async function openMenu(
+    server: Server,
+    output: vscode.OutputChannel,
+    isRecording: boolean,
+): Promise<void> {
+    const inputs = { ...inputsOf(server), isRecording };
     let does = await pickFrom(mainMenu(inputs));
     if (does === MORE) does = await pickFrom(moreMenu(inputs));
     // A click has put the focus onto the status bar, where a blank would open the menu again.
@@ -15,7 +19,7 @@ export async function openMenu(server: Server, output: vscode.OutputChannel): Pr
     else if (does !== undefined) await vscode.commands.executeCommand(`hone.${does}`);
 }
 
-function inputsOf(server: Server): MenuInputs {
+function inputsOf(server: Server): Omit<MenuInputs, 'isRecording'> {
     const language = vscode.window.activeTextEditor?.document.languageId;
     const { isTrusted, workspaceFolders } = vscode.workspace;
     return {

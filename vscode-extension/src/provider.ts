@@ -39,6 +39,10 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     private readonly rejected = new Changes();
 
     private readonly lastReason = new LastReason();
+    private readonly askEmitter = new vscode.EventEmitter<vscode.TextDocument>();
+
+    /** Fires when the editor asks for offers as the user types. */
+    readonly onAsk = this.askEmitter.event;
 
     constructor(
         private readonly server: Server,
@@ -89,6 +93,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
         const client = this.server.connected;
         if (!client) return undefined;
         const isInvoked = context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke;
+        if (!isInvoked) this.askEmitter.fire(document);
         const silence = isInvoked ? undefined : this.silenceIn(document);
         if (silence) {
             // The status bar shows by itself that Hone is off.
@@ -179,6 +184,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     }
 
     dispose(): void {
+        this.askEmitter.dispose();
         for (const subscription of this.subscriptions) subscription.dispose();
     }
 }

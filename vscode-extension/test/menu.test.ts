@@ -10,6 +10,7 @@ const READY: MenuInputs = {
     language: 'rust',
     languageOn: true,
     hasFolder: true,
+    isRecording: false,
 };
 const MISSING = '/h/models/m.gguf is missing; run `hone model pull m`';
 
@@ -68,4 +69,11 @@ test('no two entries have the same icon, and none has a word of ours', () => {
     assert.ok(!icons.includes(undefined));
     assert.equal(new Set(icons).size, icons.length, `${icons}`);
     for (const label of entries.values()) assert.doesNotMatch(label, /adapter|label|episode/i);
+});
+
+test('a recording can be begun or ended, whichever has an effect', () => {
+    const names = (isRecording: boolean): string[] =>
+        does(moreMenu({ ...READY, isRecording })).filter((name) => /record/i.test(name));
+    assert.deepEqual(names(false), ['record']);
+    assert.deepEqual(names(true), ['stopRecording']);
 });

@@ -12,6 +12,8 @@ export interface MenuInputs {
     languageOn: boolean;
     /** Whether a folder is open that the user trusts. */
     hasFolder: boolean;
+    /** Whether the session is recorded. */
+    isRecording: boolean;
 }
 
 export interface MenuEntry {
@@ -84,7 +86,7 @@ function commands({ server, enabled, eagerness, language, languageOn }: MenuInpu
 }
 
 /** The commands that are seldom needed, or have a key. */
-export function moreMenu({ server, language, hasFolder }: MenuInputs): Menu {
+export function moreMenu({ server, language, hasFolder, isRecording }: MenuInputs): Menu {
     const running = server.kind === 'running';
     const canComplete = running && language !== undefined;
     const entry = (
@@ -121,6 +123,10 @@ export function moreMenu({ server, language, hasFolder }: MenuInputs): Menu {
                     hasFolder,
                     'a simulated developer types its history',
                 ),
+            ],
+            [
+                ...entry('$(record) Record this session', 'record', running && !isRecording),
+                ...entry('$(debug-stop) Stop recording', 'stopRecording', isRecording),
             ],
             [SHOW_OUTPUT, ...entry('$(list-flat) Show the daemon’s log', 'log', running), RESTART],
         ],

@@ -64,6 +64,37 @@ export function run(
     });
 }
 
+/** A program that reads lines until they end. */
+export interface Fed {
+    write(line: string): void;
+    /** Ends the lines. */
+    end(): void;
+    /** What it prints on stdout by its end. An error carries its last line on stderr. */
+    printed: Promise<string>;
+}
+
+/** Runs `hone` and writes lines to it. */
+export function feed(path: string, args: readonly string[]): Fed {
+    const child = spawn(path, args, { stdio: 'pipe' });
+    // The pipe breaks if the program ends early. Then it has said why.
+    child.stdin.on('error', () => undefined);
+    let [printed, said] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (printed += text));
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+    return {
+        write: (line) => void child.stdin.write(`${line}\n`),
+        end: () => void child.stdin.end(),
+        printed: new Promise((resolve, reject) => {
+            child.on('error', reject);
+            child.on('close', (code) => {
+                const ended = `${path} ${args.join(' ')}: ended with code ${code}`;
+                if (code === 0) resolve(printed);
+                else reject(new Error(lastLine(said) ?? ended));
+            });
+        }),
+    };
+}
+
 function lowerPriority(pid: number): void {
     try {
         setPriority(pid, constants.priority.PRIORITY_LOW);
