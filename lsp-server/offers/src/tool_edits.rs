@@ -32,8 +32,9 @@ pub fn taken_back(was: &Rope, edit: Edit, place: &Range<usize>) -> Edit {
 
 /// Whether this edit of the text `was` is an entry of the editor's suggestion list that the user
 /// chose: it completes the word before the place. `told_from` is where the change begins that the
-/// editor told. With an entry, editors write the beginning of the word again, which they do not with
-/// an offer, because that begins at the cursor. Clients of Copilot's agent write the whole line.
+/// editor told. With an entry, editors write the beginning of the word again, which they do not
+/// with an offer, because that begins at the cursor. Clients of Copilot's agent write the whole
+/// line.
 pub fn completes_word(was: &Rope, told_from: usize, edit: &Edit, place: &Range<usize>) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     let is_behind = edit.removed == 0 && edit.start == place.end && told_from < edit.start;

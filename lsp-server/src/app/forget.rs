@@ -50,8 +50,8 @@ impl App {
         done.map(|()| forgotten)
     }
 
-    /// Removes what was computed of any prompt, and recorded sessions. Sessions have forgotten by now, so no prompt comes
-    /// later that quotes what is to be forgotten.
+    /// Removes what was computed of any prompt, and recorded sessions. Sessions have forgotten by
+    /// now, so no prompt comes later that quotes what is to be forgotten.
     async fn forget_prompts(&self) -> Result<()> {
         let folder = self.paths.recordings();
         let recordings = crate::tasks::blocking(move || recordings::remove(&folder)).await?;

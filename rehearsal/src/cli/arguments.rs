@@ -199,9 +199,9 @@ pub struct Arguments {
     /// The arm is `gate` unless --arm names others
     #[arg(long, hide_short_help = true, value_name = "FILE",
           conflicts_with_all = ["repo", "author", "developer", "since", "per_commit",
-                                "max_minutes", "noise", "editor", "no_tree", "work", "run", "seed", "judge", "table",
-                                "report", "svg", "transcript", "live", "progress", "adopt",
-                                "next_edits"])]
+                                "max_minutes", "noise", "editor", "no_tree", "work", "run",
+                                "seed", "judge", "table", "report", "svg", "transcript",
+                                "live", "progress", "adopt", "next_edits"])]
     pub recording: Option<PathBuf>,
     /// Only so many seconds of the recording, from its beginning
     #[arg(long, hide_short_help = true, value_name = "S", requires = "recording")]

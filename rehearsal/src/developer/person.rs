@@ -1,6 +1,6 @@
 //! A developer who is drawn from people: what 14 people did with 700 offers of another tool
-//! (docs/lab/people.md). Each commit is typed by one of them, so that the intervals of a report have
-//! the spread between people in them.
+//! (docs/lab/people.md). Each commit is typed by one of them, so that the intervals of a report
+//! have the spread between people in them.
 //!
 //! The person looks at an offer for a time that depends on its length, and now and then types on
 //! without a look. What they look at they accept by a probability that depends on how much of it is
@@ -47,8 +47,8 @@ pub const PEOPLE: [Person; 14] = [
     person(-1.12, 0.28, 0.027),
 ];
 
-/// The log odds of an accept: of an offer of [`LENGTH_CHARS`] of which nothing is wanted, and what is
-/// added if all of it is, in proportion and beyond that, and for each natural logarithm of its
+/// The log odds of an accept: of an offer of [`LENGTH_CHARS`] of which nothing is wanted, and what
+/// is added if all of it is, in proportion and beyond that, and for each natural logarithm of its
 /// length.
 const NOTHING: f64 = -4.25;
 const SHARE: f64 = 5.91;

@@ -2,9 +2,9 @@
 //! is asked when the recording's editor asked or, where it does not say, when an editor would ask.
 //!
 //! The person of the recording sees none of the offers. Each is compared with what they wrote next.
-//! The pauses pass on the daemon's own clock, so only answers take time. An answer that takes longer
-//! than the pause is not waited for, as in an editor, whose next key gives it up. If it is said how
-//! long answers count as taking, what is shown does not depend on the machine.
+//! The pauses pass on the daemon's own clock, so only answers take time. An answer that takes
+//! longer than the pause is not waited for, as in an editor, whose next key gives it up. If it is
+//! said how long answers count as taking, what is shown does not depend on the machine.
 
 use super::figures::{PlayEnd, PlayFigures};
 use super::screen::{Ended, Screen};
@@ -331,8 +331,8 @@ impl<'a> Player<'a> {
     }
 }
 
-/// Returns what an item adds behind the caret, and what it replaces there. It is nothing if the item
-/// does not fit the text.
+/// Returns what an item adds behind the caret, and what it replaces there. It is nothing if the
+/// item does not fit the text.
 fn rest_of<'t>(item: &'t Item, text: &'t Document, caret: usize) -> Option<(&'t str, &'t str)> {
     let (start, end) = match item.range {
         None => (caret, caret),

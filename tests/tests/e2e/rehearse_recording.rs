@@ -16,8 +16,8 @@ const BEFORE: &str = "def first(count):\n    return count + 1\n\n\ndef second(co
 /// What the person writes on the last line.
 const WRITTEN: &str = "return count + 1";
 
-/// A session in which the person looks at an offer for eight seconds, and then writes the line. They
-/// write another one below it.
+/// A session in which the person looks at an offer for eight seconds, and then writes the line.
+/// They write another one below it.
 fn session() -> Vec<Value> {
     let at = BEFORE.len() - 1;
     let mut log = vec![

@@ -61,8 +61,8 @@ async fn what_rejects_an_offer_behind_an_entry_is_not_added_to_another_place() {
     assert_eq!(session.state.lock().offers.watched(URI), after, "one letter longer");
 }
 
-/// The list had what was offered. An editor writes the beginning of the word again with an entry, and
-/// not with an offer.
+/// The list had what was offered. An editor writes the beginning of the word again with an entry,
+/// and not with an offer.
 #[tokio::test]
 async fn an_entry_that_is_what_was_offered_counts_as_typed() {
     let cursor = Position { line: 1, column: 6 };

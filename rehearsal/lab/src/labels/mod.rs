@@ -2,8 +2,9 @@
 //! labels` runs it.
 //!
 //! The offers of the recording's own tool stand where the engine's would, and the session is played
-//! into the server's own machine (`offers`) twice: once with nothing but the document, and once with
-//! the reports of an editor. What the person accepted and undid is known from the recording alone.
+//! into the server's own machine (`offers`) twice: once with nothing but the document, and once
+//! with the reports of an editor. What the person accepted and undid is known from the recording
+//! alone.
 
 mod offer;
 mod play;

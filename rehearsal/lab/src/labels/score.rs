@@ -63,8 +63,8 @@ impl Score {
     }
 }
 
-/// Whether a label says what was taken. Who takes a part and types the rest has typed it all. A part
-/// need not be told from typing, because both earn the same.
+/// Whether a label says what was taken. Who takes a part and types the rest has typed it all. A
+/// part need not be told from typing, because both earn the same.
 fn is_right(accept: &Accept, labelled: &Labelled) -> bool {
     let Some((outcome, _)) = labelled.outcome else { return false };
     match (accept.taken, outcome) {
@@ -89,9 +89,9 @@ mod tests {
 
     const MADE_UP: &str = include_str!("made-up.json");
 
-    /// Of five offers, the first is accepted and undone, a word is taken of the second, the third is
-    /// what an entry of the suggestion list puts in, the fourth is typed over, and the last is an
-    /// edit of another place.
+    /// Of five offers, the first is accepted and undone, a word is taken of the second, the third
+    /// is what an entry of the suggestion list puts in, the fourth is typed over, and the last is
+    /// an edit of another place.
     #[test]
     fn the_labels_of_a_made_up_session_are_right() {
         let recording = reader::read("made-up.json", MADE_UP.as_bytes()).unwrap();

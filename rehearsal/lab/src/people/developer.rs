@@ -1,8 +1,8 @@
 //! The developer of a rehearsal who is drawn from people (`rehearsal: developer/person.rs`): fits
 //! whether an offer is accepted, and for how long it is looked at.
 //!
-//! What a person wrote at a place is read from the prompts of their later offers. An offer counts if
-//! that is known, and if it stood for long enough to be judged.
+//! What a person wrote at a place is read from the prompts of their later offers. An offer counts
+//! if that is known, and if it stood for long enough to be judged.
 
 use super::verdicts::Verdict;
 use feedback::reward::HURRIED_WEIGHT;
@@ -21,8 +21,8 @@ const TAIL_BYTES: usize = 200;
 /// The length, in characters, of an offer for which the constants are.
 const LENGTH: f64 = 20.0;
 
-/// A person's own inclination has this deviation, so that those of whom little is known are like the
-/// others.
+/// A person's own inclination has this deviation, so that those of whom little is known are like
+/// the others.
 const INCLINED_DEVIATION: f64 = 1.0;
 
 /// As many looks, and as many offers, of an average person count along for each person.
