@@ -3,7 +3,7 @@
 
 use crate::step::{self, Steps};
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
