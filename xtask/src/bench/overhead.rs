@@ -62,14 +62,13 @@ fn table(measured: &Value) -> String {
 }
 
 fn api(measured: &Value) -> String {
-    let head = format!("  {:<30}{:>10}{:>10}{:>10}\n", "", "p50 ms", "p95 ms", "max ms");
-    let rows = [("a key over LSP", "lsp"), ("the same over HTTP", "http"), ("added", "added")];
-    let rows = rows.map(|(label, row)| {
-        let number = |key: &str| measured[row][key].as_f64().unwrap_or(f64::NAN);
-        let [p50, p95, max] = ["p50_ms", "p95_ms", "max_ms"].map(number);
-        format!("  {label:<30}{p50:>10.2}{p95:>10.2}{max:>10.2}")
-    });
-    head + &rows.join("\n")
+    let mut table = Table::new(heads("HTTP and LSP"));
+    for (label, row) in
+        [("a key over LSP", "lsp"), ("the same over HTTP", "http"), ("added", "added")]
+    {
+        table.numbers(label, &measured[row], &keys(2));
+    }
+    table.to_string()
 }
 
 /// The time from an edit to the offer, a keystroke with next edits and without, and an update of

@@ -2,52 +2,40 @@
 //! starts those of the machine. npm installs of the optional dependencies the one that fits by its
 //! `os`, `cpu` and `libc`, so no script runs at the installation.
 
-use super::archive::{Placed, tar_gz};
-use super::contents::{Contents, File, LIBRARIES, Release};
+use super::archive::{Placed, placed, tar_gz};
+use super::contents::{Contents, File, LIBRARIES, NOTICES, Release};
 use super::target::Target;
 use super::wheel::{PYPI_NAME as NAME, SUMMARY};
 use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
+use std::slice;
 
 const LAUNCHER: &str = include_str!("../../packaging/npm/hone.js");
 
+/// The folder of a package in its file.
+const FOLDER: &str = "package";
+
 /// The names of both packages' files, as `npm pack` gives them, and the files.
 pub fn make(release: &Release, contents: &Contents) -> Result<[(String, Vec<u8>); 2]> {
-    let texts = contents.licences.iter().map(|file| ("", file, false));
-    let programs = contents.programs.iter().map(|file| ("bin/", file, true));
-    let libraries = contents.libraries.iter().map(|file| (LIBRARIES, file, false));
-    let launcher = file("hone.js", LAUNCHER.to_owned());
-    let own = ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"];
-    let all = texts.clone().filter(|(_, file, _)| own.contains(&file.name.as_str()));
-    let all = all.chain([("", &contents.readme, false), ("", &launcher, true)]);
-    Ok([
-        package(release, &of_target(release), programs.chain(libraries).chain(texts))?,
-        package(release, &of_all(release), all)?,
-    ])
+    let licences = || placed(FOLDER, &contents.licences, false);
+    let mut own = licences();
+    own.extend(placed(&format!("{FOLDER}/bin"), &contents.programs, true));
+    own.extend(placed(&format!("{FOLDER}/{LIBRARIES}"), &contents.libraries, false));
+    let launcher = [File::text("hone.js", LAUNCHER.to_owned())];
+    let mut all = licences();
+    all.retain(|licence| licence.file.name != NOTICES);
+    all.extend(placed(FOLDER, slice::from_ref(&contents.readme), false));
+    all.extend(placed(FOLDER, &launcher, true));
+    Ok([package(release, &of_target(release), own)?, package(release, &of_all(release), all)?])
 }
 
-fn package<'f>(
-    release: &Release,
-    manifest: &Value,
-    files: impl Iterator<Item = (&'f str, &'f File, bool)>,
-) -> Result<(String, Vec<u8>)> {
-    let mut placed: Vec<_> = files
-        .map(|(place, file, is_program)| {
-            let gap = if place.is_empty() || place.ends_with('/') { "" } else { "/" };
-            Placed { path: format!("package/{place}{gap}{}", file.name), file, is_program }
-        })
-        .collect();
-    let text = serde_json::to_string_pretty(manifest)? + "\n";
-    let own = file("package.json", text);
-    placed.push(Placed { path: "package/package.json".into(), file: &own, is_program: false });
+fn package(release: &Release, manifest: &Value, files: Vec<Placed>) -> Result<(String, Vec<u8>)> {
+    let own = [File::text("package.json", serde_json::to_string_pretty(manifest)? + "\n")];
+    let mut files = files;
+    files.extend(placed(FOLDER, &own, false));
     let name = manifest["name"].as_str().unwrap_or_default();
-    let bytes = tar_gz(&placed, release.time)?;
-    Ok((format!("{name}-{}.tgz", release.version), bytes))
-}
-
-fn file(name: &str, text: String) -> File {
-    File { name: name.to_owned(), bytes: text.into_bytes() }
+    Ok((format!("{name}-{}.tgz", release.version), tar_gz(&files, release.time)?))
 }
 
 fn name(target: Target) -> String {
