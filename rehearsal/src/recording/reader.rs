@@ -58,7 +58,7 @@ pub fn read(name: &str, reader: impl Read) -> Result<Recording> {
         }
     }
     let mut recording = log.recording;
-    recording.fault = fault.map(|fault| format!("{fault}; the {entries} entries before it count"));
+    recording.fault = fault.map(|fault| format!("{fault}; what stands before it counts"));
     if recording.events.is_empty() {
         bail!("{}", recording.fault.unwrap_or_else(|| format!("{name}: nothing happens in it")));
     }
@@ -257,7 +257,7 @@ mod tests {
             let recording = of(&[HEADER, OPENED, after, bad, after]).unwrap();
             let fault = recording.fault.unwrap();
             assert!(fault.starts_with("day.json:6: entry 5: "), "{fault}");
-            assert!(fault.contains(says) && fault.ends_with("the 4 entries before it count"));
+            assert!(fault.contains(says) && fault.ends_with("what stands before it counts"));
             assert_eq!(recording.events.len(), 2);
         }
     }
