@@ -16,5 +16,6 @@ pub mod prompt;
 pub mod prompt_builder;
 pub mod recent_edits;
 pub mod related_code;
+pub mod shown;
 pub mod stop_rule;
 mod syntax;

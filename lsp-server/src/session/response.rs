@@ -8,10 +8,10 @@ use crate::services::reason::Reason;
 use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
-use completion::blocks::{Tokens, first_line, likely_lines};
-use completion::defects::{find_defect, without_special_tokens};
-use completion::foreign_marks::without_marks;
-use completion::postprocess::{is_unfinished, shown_lines, without_extra_blank};
+use completion::blocks::{Tokens, first_line};
+use completion::defects::find_defect;
+use completion::postprocess::is_unfinished;
+use completion::shown::{AnswerText, Shown, shown};
 use engine::{Answer, Generated};
 use feedback::event::{
     Completion, Decision, Defect, EventKind, OfferId, Sampling, StopReason, Timing, Typed,
@@ -62,24 +62,16 @@ impl<'a> ResponseBuilder<'a> {
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
         let (rule, around) = (&request.stop_rule, &place.around);
-        let length = shown_lines(offered, healing.len(), answer.stop, rule, around);
-        let shown_from = healing.len().min(offered.len());
-        let shown = String::from_utf8_lossy(&offered[shown_from..shown_from + length]);
-        let shown = if is_automatic {
-            let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
-            likely_lines(&shown, shown_from, tokens)
-        } else {
-            &shown
+        let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
+        let text = AnswerText {
+            text: offered,
+            healing: healing.len(),
+            stop: answer.stop,
+            likely: is_automatic.then_some(tokens),
+            is_prose: prose::is_prose(&place.language),
         };
-        let plain = without_special_tokens(shown);
-        let is_prose = prose::is_prose(&place.language);
-        let shown = without_marks(plain, &around.line_before, around.marks, is_prose);
-        // A mark is no defect of the text that the model continues.
-        let is_mark = shown.is_empty() && !plain.is_empty();
-        let shown = rule.whole(shown, offered.get(shown_from + shown.len()..).unwrap_or_default());
-        let length = shown.len();
-        let shown = without_extra_blank(shown, around);
-        let shown_from = shown_from + length - shown.len();
+        let Shown { text: shown, from: shown_from, is_mark } = shown(&text, rule, around);
+        let shown = shown.as_str();
         let is_unwanted = is_automatic && !shown.is_empty() && was_rejected(shown);
         let is_short = self.is_too_short(shown);
         // An unfinished text of which nothing is whole says nothing about the model.
