@@ -245,7 +245,7 @@ impl State {
         let live = live.filter(|(_, text)| {
             asked.trigger == Trigger::Invoked && text.starts_with(place.rest_of_entry())
         });
-        let continues = live.is_some();
+        let mut continues = live.is_some();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let mut offers = vec![];
         let mut reason = Reason::NothingToAdd;
@@ -264,6 +264,11 @@ impl State {
                 self.offers.suppress(response.suppressed(answer, &completion));
                 self.why_suppressed = why.clone();
                 reason = why;
+                // An offer that ran out of time is the beginning of what is known by now.
+                if texts.iter().any(|(_, known)| is_beginning(known, &offer.text)) {
+                    texts.clear();
+                    continues = false;
+                }
             }
             let is_known = texts.iter().any(|(_, known)| *known == offer.text);
             if is_known || texts.len() > ALTERNATIVES || (index > 0 && offer.text.is_empty()) {
@@ -286,6 +291,11 @@ impl State {
         let suggestions = suggestions.collect();
         Ok(Completed::of(suggestions, Reason::Shown, reason))
     }
+}
+
+/// Returns true if the whole text says more than this beginning of it.
+fn is_beginning(text: &str, whole: &str) -> bool {
+    whole.strip_prefix(text).is_some_and(|rest| !rest.trim().is_empty())
 }
 
 fn held_back(decision: &Decision) -> bool {

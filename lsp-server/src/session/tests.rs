@@ -18,7 +18,7 @@ use crate::testing::fixtures::HookedEngine;
 use engine::Engine;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
-use feedback::event::{Event, Outcome, Typed};
+use feedback::event::{Event, Outcome, StopReason, Typed};
 use feedback::log::MemoryLog;
 use offers::REJECT_TIMEOUT_MS;
 use ropey::Rope;
@@ -199,6 +199,42 @@ async fn an_invoked_request_offers_others_beside_what_is_on_screen() {
     type_at_cursor(&session, "call(y);");
     let counts = session.services.recorder.counts();
     assert_eq!((counts.accepted, counts.unseen, counts.unlabelled), (1, 2, 0));
+}
+
+/// The prompt took nearly all of the time, so that the line broke off behind `let bound =`. Whoever
+/// then asked by hand had that first, and the whole line, which the engine knew by now, behind it.
+#[tokio::test]
+async fn an_offer_that_ran_out_of_time_gives_way_to_the_whole_line() {
+    let is_late = AtomicBool::new(true);
+    let engine = HookedEngine {
+        scripted: ScriptedEngine {
+            answers: &["let bound = highest;", "let bound = lowest;"],
+            learned: None,
+            takes: Duration::ZERO,
+        },
+        generate: Box::new(move |scripted, request, abort| {
+            let mut generated = scripted.generate(request, abort)?;
+            if is_late.swap(false, Ordering::Relaxed) {
+                let answer = &mut generated.answers[0];
+                let end = request.prompt.healing.len() + "let bound = hig".len();
+                answer.text.truncate(end);
+                answer.ends.truncate(end);
+                answer.tokens.truncate(end);
+                answer.visible_logprobs.truncate(end);
+                answer.stop = StopReason::Budget;
+            }
+            Ok(generated)
+        }),
+        prepared: Arc::default(),
+    };
+    let (_folder, session) = session_with(engine).await;
+    let cut = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
+    assert_eq!(texts(&cut), ["let bound ="]);
+    let all = session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap().suggestions;
+    assert_eq!(texts(&all), ["let bound = highest;", "let bound = lowest;"]);
+    type_at_cursor(&session, "let bound = highest;");
+    let counts = session.services.recorder.counts();
+    assert_eq!((counts.accepted, counts.total), (1, 3), "the first one by hand was taken");
 }
 
 #[tokio::test]
