@@ -27,3 +27,5 @@ mod testing;
 
 // What `hone-lab` makes of texts is what a history makes of them.
 pub use learning::history::texts;
+// The prompts that it lays out quote what a server's do.
+pub use session::imports;

@@ -18,7 +18,7 @@ mod asking;
 mod completed;
 mod documents;
 mod gate;
-mod imports;
+pub mod imports;
 mod next_edit;
 pub mod notebooks;
 mod other_code;

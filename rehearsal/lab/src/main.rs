@@ -8,6 +8,7 @@ mod infill;
 mod labels;
 mod lines;
 mod people;
+mod places;
 mod prequential;
 mod scoring;
 mod team_parts;
@@ -27,6 +28,8 @@ enum Command {
     People(people::Arguments),
     /// Label the offers of a recorded session, and compare with what the person took
     Labels(labels::Arguments),
+    /// Compute candidates at places of real commits, or try choices among them
+    Places(places::Arguments),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
@@ -46,6 +49,7 @@ fn main() -> Result<()> {
         Command::Gate(arguments) => gate::run(&arguments),
         Command::People(arguments) => people::run(&arguments),
         Command::Labels(arguments) => labels::run(&arguments),
+        Command::Places(arguments) => places::run(&arguments),
         Command::Trial(arguments) => trial::run(&arguments),
         Command::Texts(arguments) => texts::run(&arguments),
         Command::Written(arguments) => written::run(&arguments),

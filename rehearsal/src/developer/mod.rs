@@ -225,7 +225,8 @@ fn decide(offered: &str, rest: &str, draw: PlaceDraws, noise: f64) -> Action {
     }
 }
 
-fn is_right(offered: &str, rest: &str) -> bool {
+/// Returns true if an offer is the rest of the line, or enough of its beginning.
+pub fn is_right(offered: &str, rest: &str) -> bool {
     !offered.is_empty()
         && (offered == rest
             || (rest.starts_with(offered) && offered.chars().count() >= MIN_PREFIX_CHARS))

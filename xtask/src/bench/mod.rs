@@ -6,6 +6,7 @@ mod learn;
 mod overhead;
 mod peer;
 mod people;
+mod places;
 mod quality;
 mod rests;
 mod serve;
@@ -75,6 +76,12 @@ pub enum Command {
     /// is played into the server's label rules with nothing but the document, and with the
     /// reports of an editor.
     Labels(labels::Arguments),
+    /// Which of several candidates is the best one, at places of real commits
+    ///
+    /// Computes the prompts and the candidates of a request by hand at places that are
+    /// drawn from the commits of repositories, and keeps them in `target/bench/places`.
+    /// A run that was interrupted goes on. `--choose` then tries choices among them.
+    Places(places::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -88,6 +95,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Quality(arguments) => quality::run(workspace, arguments),
         Command::People(arguments) => people::run(workspace, arguments),
         Command::Labels(arguments) => labels::run(workspace, arguments),
+        Command::Places(arguments) => places::run(workspace, arguments),
     }
 }
 

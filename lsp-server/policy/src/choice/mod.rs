@@ -1,0 +1,3 @@
+//! The choice among several answers to one request.
+
+pub mod features;
