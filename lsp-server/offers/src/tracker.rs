@@ -213,6 +213,12 @@ impl Live {
         !self.remaining().is_empty()
     }
 
+    /// Returns true if an entry of the suggestion list may be what puts all of it in. An offer
+    /// behind an entry begins with the word as entries do, and what the client said counts more.
+    fn may_be_of_list(&self) -> bool {
+        self.offer.entry_chars == 0 && !self.is_being_taken()
+    }
+
     /// Returns true if the client said that the offer is taken, or that a part of it was.
     fn is_being_taken(&self) -> bool {
         self.taking || self.accepted_utf16 > 0
@@ -464,7 +470,7 @@ impl Tracker {
                 vec![]
             }
             Step::Rewritten => self.supersede(now_ms),
-            TAKEN if by != By::List || answer.current().is_being_taken() => {
+            TAKEN if by != By::List || !answer.current().may_be_of_list() => {
                 self.decide(Outcome::Accepted, Evidence::Document)
             }
             Step::Whole { .. } => {

@@ -268,6 +268,9 @@ fn a_part_of_an_entry_is_no_part_of_the_offer_behind_it() {
     let events = entry_alone.edit(URI, &insert(19, "!"), READ);
     assert_eq!(events, outcome(Outcome::RejectedEdit, Evidence::Document));
 
+    let whole = behind_entry().edit_by_list(URI, &insert(12, "ndIndex(x);"), READ);
+    assert_eq!(whole, outcome(Outcome::Accepted, Evidence::Document), "it begins as entries do");
+
     let mut more = behind_entry();
     let partial = EventKind::PartlyAccepted { id: "o1".into(), accepted_utf16: 2 };
     assert_eq!(more.partly_accepted("o1", 11), vec![partial]);
