@@ -554,10 +554,9 @@ impl Tracker {
         let known = self.decided.iter_mut().find(|(decided, _)| decided == id);
         let Some((_, outcome)) = known.filter(|_| utf16 > 0) else { return vec![] };
         let is_less = match *outcome {
-            Outcome::Accepted | Outcome::TypedThrough { .. } => false,
+            Outcome::Accepted | Outcome::TypedThrough { .. } | Outcome::RejectedEsc => false,
             Outcome::PartlyAccepted { utf16: known } => known < utf16,
-            Outcome::RejectedEsc
-            | Outcome::RejectedTimeout
+            Outcome::RejectedTimeout
             | Outcome::RejectedEdit
             | Outcome::Superseded
             | Outcome::Unseen => true,

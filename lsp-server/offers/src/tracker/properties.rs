@@ -237,12 +237,19 @@ fn every_offer_meets_one_fate_in_whatever_order_things_happen() {
 
         for (id, known) in &story.known {
             let told: Vec<Outcome> = known.outcomes.iter().map(|(outcome, _)| *outcome).collect();
-            // A late accept command alone may change what was decided.
-            let right = match told.as_slice() {
-                [_] => true,
-                [first, Outcome::Accepted] => *first != Outcome::Accepted,
+            // What was decided may change by late reports alone: of a part, of more, of the whole.
+            let may_follow = |pair: &[Outcome]| match (pair[0], pair[1]) {
+                (Outcome::Accepted, _) => false,
+                (_, Outcome::Accepted) => true,
+                (Outcome::PartlyAccepted { utf16 }, Outcome::PartlyAccepted { utf16: more }) => {
+                    utf16 < more
+                }
+                (before, Outcome::PartlyAccepted { .. }) => {
+                    !matches!(before, Outcome::TypedThrough { .. } | Outcome::RejectedEsc)
+                }
                 _ => false,
             };
+            let right = !told.is_empty() && told.windows(2).all(may_follow);
             assert!(right, "story {seed}: {id} met {told:?}");
             let was_seen = known.shown_ms.is_some();
             assert!(
