@@ -37,6 +37,8 @@ pub enum NextEditKind {
     InlineDeletion,
     InsertedLines,
     DeletedLines,
+    /// The use of a name that was changed where it is declared.
+    Rename,
 }
 
 /// The outcome of a next edit.

@@ -2,6 +2,7 @@
 """Mines cases for the evaluation of next edits from git histories.
 
     mine.py HALF HISTORIES > cases.jsonl
+    mine.py HALF HISTORIES first > first.jsonl
 
 HISTORIES is a folder with one bare repository for each line of `repositories.csv` that has this
 half, as `owner+name/repo`. Commits are typed as a person would: file by file and from the top to
@@ -12,6 +13,9 @@ one of its kind, and at least one more of that kind is still to come. In one tha
 nothing that was done so far comes again; in half of these, as far as there are any, a kind has just
 been repeated for the last time. What is "of one kind" is told here, apart from the program that is
 measured: the same tokens of a line became the same others, or the same lines were deleted.
+
+With `first`, cases of a third sort are mined alone: the last step changed a line as no step before
+it did, and something is still to come. What a single edit says of the next one is measured by them.
 
 These cases hold code of others. They are made where they are scored, and are not committed. The
 half `own` is this project's history: its cases are committed as `cases.jsonl`, cut down to the
@@ -33,6 +37,7 @@ STEPS_MAX = 200
 BYTES_MAX = 512 * 1024
 CASES_OF_A_KIND = {"own": 160}
 CASES_OF_A_KIND_ELSE = 12
+FIRST_CASES = 300
 # Moments of one commit and sort, each with another kind of step just done.
 MOMENTS = {"own": 6}
 # Of a case that is committed: the latest steps that stay, the lines around each, and the characters
@@ -123,16 +128,20 @@ def steps(files):
 def moments(all_steps):
     """How many steps are done at moments of each sort: expecting an edit, hard and easy silence."""
     kinds = [step[4] for step in all_steps]
-    wanted, hard, easy = [], [], []
-    for done in range(2, len(kinds) + 1):
+    wanted, hard, easy, first = [], [], [], []
+    for done in range(1, len(kinds) + 1):
         so_far, left = kinds[:done], set(kinds[done:]) - {None}
         last = kinds[done - 1]
+        if last and last[0] == "rewritten" and so_far.count(last) == 1 and done < len(kinds):
+            first.append(done)
+        if done < 2:
+            continue
         repeats = last is not None and so_far.count(last) >= 2
         if repeats and last in left:
             wanted.append(done)
         elif not set(so_far) & left:
             (hard if repeats else easy).append(done)
-    return {"edit": wanted, "hard": hard, "easy": easy}
+    return {"edit": wanted, "hard": hard, "easy": easy, "first": first}
 
 
 def case(repository, commit, all_steps, done, sort):
@@ -196,42 +205,49 @@ def changed_words(one):
     return [word for line in lines for word in line if WORD.fullmatch(word)]
 
 
-def cases(name, repository, half):
-    most = CASES_OF_A_KIND.get(half, CASES_OF_A_KIND_ELSE)
+def cases(name, repository, half, only_first):
+    most = FIRST_CASES if only_first else CASES_OF_A_KIND.get(half, CASES_OF_A_KIND_ELSE)
     log = git(repository, "log", "--no-merges", f"--since={SINCE}", "--format=%H %P", "HEAD")
     commits = [line.split()[0] for line in log.decode().split("\n") if len(line.split()) == 2]
     commits.sort(key=lambda commit: draw(name, commit))
-    found = {"edit": [], "hard": [], "easy": []}
+    found = {"first": []} if only_first else {"edit": [], "hard": [], "easy": []}
     for commit in commits[:COMMITS_MAX]:
         files = {path: of for path, of in hunks(repository, commit).items() if is_typed(path)}
         all_steps = list(steps(files))
         if not 0 < len(files) <= FILES_MAX or len(all_steps) > STEPS_MAX:
             continue
         for sort, at in moments(all_steps).items():
+            if sort not in found:
+                continue
             by_kind = {}
             for done in sorted(at, key=lambda done: draw(commit, sort, done)):
                 by_kind.setdefault(all_steps[done - 1][4], done)
             for done in list(by_kind.values())[:MOMENTS.get(half, 1)]:
                 made = case(repository, commit, all_steps, done, sort)
-                if made and half == "own":
+                if made and half == "own" and not only_first:
                     made = cut_down(made, [step[4] for step in all_steps])
                 if made and len(found[sort]) < most:
                     found[sort].append({"repository": name, **made})
         if all(len(of) == most for of in found.values()):
             break
+    if only_first:
+        return found["first"]
     count = len(found["edit"])
     hard = found["hard"][:count // 2]
     return found["edit"] + hard + found["easy"][:count - len(hard)]
 
 
 def main():
-    half, histories = sys.argv[1:]
+    half, histories, *sorts = sys.argv[1:]
     table = os.path.join(os.path.dirname(os.path.abspath(__file__)), "repositories.csv")
     with open(table, encoding="utf-8") as rows:
         for row in csv.DictReader(rows):
             if row["half"] == half:
                 path = os.path.join(histories, row["repository"].replace("/", "+"), "repo")
-                of_it = cases(row["repository"], path, half)
+                if not os.path.isdir(path):
+                    print(row["repository"], "is not there", file=sys.stderr)
+                    continue
+                of_it = cases(row["repository"], path, half, sorts == ["first"])
                 print(row["repository"], len(of_it), file=sys.stderr)
                 for one in of_it:
                     print(json.dumps(one))

@@ -147,7 +147,7 @@ fn rewritten(old: &Line, new: &Line) -> Option<Change> {
 }
 
 /// The lines of a text whose beginning stands inside a comment, a string or code.
-fn lines(text: &str, language: &Language, inside: Inside) -> Vec<Line> {
+pub(crate) fn lines(text: &str, language: &Language, inside: Inside) -> Vec<Line> {
     let all = tokens(text, language, inside);
     let mut lines = vec![];
     let (mut start, mut tokens) = (0, vec![]);

@@ -1,7 +1,7 @@
 //! What the user thinks of the edits that were offered.
 
 use crate::places::NextEdit;
-use crate::rules::{Rule, RuleId};
+use crate::rules::RuleId;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -67,9 +67,9 @@ impl Feedback {
         }
     }
 
-    pub fn has_ended(&self, rule: &Rule) -> bool {
-        self.misses.get(&rule.id).is_some_and(|misses| {
-            misses.count >= MISSES_MAX && !begins_anew(rule.support, misses.support)
+    pub fn has_ended(&self, rule: RuleId, support: usize) -> bool {
+        self.misses.get(&rule).is_some_and(|misses| {
+            misses.count >= MISSES_MAX && !begins_anew(support, misses.support)
         })
     }
 

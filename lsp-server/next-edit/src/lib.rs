@@ -3,7 +3,9 @@
 //! The stream of edits is folded into units: what was changed at one place ([`History`]). Two units
 //! that are alike make a rule ([`Rule`]): a rewrite, with holes for what differs; an insertion
 //! beside the same text; or lines that are deleted. A rule is searched for below the cursor, then
-//! from the file's start, then in the next file, and every place is checked ([`NextEdit`]).
+//! from the file's start, then in the next file, and every place is checked ([`NextEdit`]). Where
+//! no rule fits, a name that was changed where it is declared is offered where it is used
+//! ([`Rename`]).
 //!
 //! Everything here is pure: no file is read, no model is run, and no setting is looked up. Whoever
 //! shows an edit says whether it was taken or turned down, and a rule ends after
@@ -38,6 +40,7 @@ mod history;
 mod language;
 mod pattern;
 mod places;
+mod renames;
 mod rules;
 mod template;
 mod tokens;
@@ -51,6 +54,7 @@ pub use language::Language;
 pub use places::{
     FILE_BYTES_MAX, File, HITS_MAX, LEXED_FILES_MAX, LINE_BYTES_MAX, NextEdit, Query,
 };
+pub use renames::Rename;
 pub use rules::{EVIDENCE_UNITS_MAX, RECENT_UNITS, RULES_MAX, Rule, RuleId, RuleKind};
 
 use feedback::Feedback;
@@ -105,13 +109,35 @@ impl NextEdits {
         if rules.is_empty() {
             return Err(Nothing::NoRule);
         }
-        rules.retain(|rule| !self.feedback.has_ended(rule));
+        rules.retain(|rule| !self.feedback.has_ended(rule.id, rule.support));
         if rules.is_empty() { Err(Nothing::TurnedDown) } else { Ok(rules) }
+    }
+
+    /// The name that the user has just changed where it is declared, unless the user turned that
+    /// down.
+    pub fn rename(&self) -> Option<Rename> {
+        let rename = Rename::latest(&self.history.latest(renames::UNITS_MAX))?;
+        (!self.feedback.has_ended(rename.id(), rename.support())).then_some(rename)
     }
 
     /// Returns where the user may want to go on, the most likely place first. No two edits overlap.
     pub fn find(&self, query: &Query) -> Result<Vec<NextEdit>, Nothing> {
-        self.find_for(&self.rules()?, query)
+        let found = self.rules().and_then(|rules| self.find_for(&rules, query));
+        found.or_else(|nothing| match self.rename() {
+            Some(rename) => self.find_uses(&rename, query).ok_or(nothing),
+            None => Err(nothing),
+        })
+    }
+
+    /// The uses of a renamed name in its file, if that is among the files and there are any.
+    pub fn find_uses(&self, rename: &Rename, query: &Query) -> Option<Vec<NextEdit>> {
+        let in_file = |(number, file): (usize, &File)| {
+            rename.edits(file, if number == 0 { query.cursor } else { 0 })
+        };
+        let mut edits: Vec<NextEdit> = query.files.iter().enumerate().flat_map(in_file).collect();
+        edits.retain(|edit| !self.feedback.is_turned_down(edit));
+        edits.truncate(query.count);
+        (!edits.is_empty()).then_some(edits)
     }
 
     /// The same for rules that are known already.

@@ -69,6 +69,26 @@ pub struct NextEdit {
 }
 
 impl NextEdit {
+    /// The edit that writes `new` over these bytes of a file, which begin in this line.
+    pub(crate) fn of(
+        file: &File,
+        (range, line): (Range<usize>, usize),
+        new: String,
+        (rule, kind, support): (RuleId, RuleKind, usize),
+    ) -> NextEdit {
+        NextEdit {
+            file: file.name.into(),
+            line,
+            old: file.text[range.clone()].to_owned(),
+            new,
+            rule,
+            kind,
+            support,
+            at: line_around(file.text, range.start).to_owned(),
+            range,
+        }
+    }
+
     /// Returns true if what is to be replaced still stands there. Ask before you apply it: the file
     /// may have changed since.
     pub fn fits(&self, text: &str) -> bool {
@@ -78,7 +98,7 @@ impl NextEdit {
 }
 
 /// The place where a rule's pattern fits.
-struct Place {
+struct Found {
     rule: usize,
     pattern: usize,
     edit: NextEdit,
@@ -102,7 +122,7 @@ pub(crate) fn next_edits(
     is_wanted: impl Fn(&NextEdit) -> bool,
 ) -> Vec<NextEdit> {
     let Some(mut search) = Search::of(rules) else { return vec![] };
-    let mut known: FxHashMap<usize, Vec<Place>> = FxHashMap::default();
+    let mut known: FxHashMap<usize, Vec<Found>> = FxHashMap::default();
     for (number, file) in query.files.iter().enumerate() {
         if number == 0 || rules.iter().any(|rule| rule.has_example_in(file.name)) {
             known.insert(number, search.places(file, PLACES_MAX));
@@ -128,7 +148,7 @@ pub(crate) fn next_edits(
             let start = place.edit.range.start;
             (place.rule, start < cursors[place.rule], start)
         });
-        for Place { rule, pattern, edit } in places {
+        for Found { rule, pattern, edit } in places {
             let is_chosen = patterns[rule] == Some(pattern) && is_near(&rules[rule], &edit);
             let reaches = rules[rule].is_firm || rules[rule].has_example_in(&edit.file);
             let is_elsewhere = |other: &NextEdit| {
@@ -168,7 +188,7 @@ fn pattern(
     number: usize,
     rule: &Rule,
     query: &Query,
-    known: &FxHashMap<usize, Vec<Place>>,
+    known: &FxHashMap<usize, Vec<Found>>,
 ) -> Option<usize> {
     (0..rule.patterns.len()).find(|pattern| {
         known.iter().all(|(file, places)| {
@@ -214,8 +234,8 @@ impl<'a> Search<'a> {
     }
 
     /// The places of a file, from its start: for each rule at most this many.
-    fn places(&mut self, file: &File, most: usize) -> Vec<Place> {
-        let mut places: Vec<Place> = vec![];
+    fn places(&mut self, file: &File, most: usize) -> Vec<Found> {
+        let mut places: Vec<Found> = vec![];
         if file.text.len() > FILE_BYTES_MAX {
             return places;
         }
@@ -256,7 +276,7 @@ impl<'a> Search<'a> {
                 counts[*rule] += 1;
                 let line = lexed.line(range.start);
                 let edit = self.edit(*rule, file, (range, line), new);
-                add(&mut places, Place { rule: *rule, pattern: *number, edit }, file);
+                add(&mut places, Found { rule: *rule, pattern: *number, edit }, file);
             }
         }
         places
@@ -287,22 +307,12 @@ impl<'a> Search<'a> {
         new: String,
     ) -> NextEdit {
         let rule = &self.rules[rule];
-        NextEdit {
-            file: file.name.into(),
-            line,
-            old: file.text[range.clone()].to_owned(),
-            new,
-            rule: rule.id,
-            kind: rule.kind,
-            support: rule.support,
-            at: line_around(file.text, range.start).to_owned(),
-            range,
-        }
+        NextEdit::of(file, (range, line), new, (rule.id, rule.kind, rule.support))
     }
 }
 
 /// Adds a place. Several places of a rule in one line become one edit.
-fn add(places: &mut Vec<Place>, place: Place, file: &File) {
+fn add(places: &mut Vec<Found>, place: Found, file: &File) {
     let same_line = places.iter_mut().rev().take_while(|other| other.edit.line == place.edit.line);
     let same = same_line.into_iter().find(|other| {
         let is_alike = other.rule == place.rule && other.pattern == place.pattern;

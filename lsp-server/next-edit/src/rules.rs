@@ -40,6 +40,8 @@ pub enum RuleKind {
     /// Whole lines are put below or above a line.
     InsertedLines,
     DeletedLines,
+    /// A use of a name that was changed where it is declared.
+    Rename,
 }
 
 /// An edit that was made at least twice.
@@ -167,7 +169,7 @@ fn support(examples: &[Example]) -> usize {
     messages.len()
 }
 
-fn id(of: impl Hash) -> RuleId {
+pub(crate) fn id(of: impl Hash) -> RuleId {
     let mut hasher = FxHasher::default();
     of.hash(&mut hasher);
     RuleId(hasher.finish())

@@ -1,5 +1,6 @@
 mod firmness;
 mod fold;
+mod renames;
 mod rules;
 
 use crate::*;

@@ -85,5 +85,6 @@ fn kind(kind: RuleKind) -> NextEditKind {
         RuleKind::InlineDeletion => NextEditKind::InlineDeletion,
         RuleKind::InsertedLines => NextEditKind::InsertedLines,
         RuleKind::DeletedLines => NextEditKind::DeletedLines,
+        RuleKind::Rename => NextEditKind::Rename,
     }
 }

@@ -52,13 +52,19 @@ impl Finder {
         count: usize,
         documents: impl FnOnce() -> (Vec<OpenDocument>, usize),
     ) -> Result<Vec<NextEdit>, Nothing> {
-        let rules = self.edits.rules()?;
+        let (rules, rename) = (self.edits.rules(), self.edits.rename());
+        if let (Err(nothing), None) = (&rules, &rename) {
+            return Err(*nothing);
+        }
         let (documents, cursor) = documents();
         let Some(first) = documents.first() else { return Err(Nothing::NoPlace) };
         let cursor = first.text.char_to_byte(cursor.min(first.text.len_chars()));
         self.read(&documents);
         let files = self.files(&documents);
-        self.edits.find_for(&rules, &Query { files: &files, cursor, count })
+        let query = Query { files: &files, cursor, count };
+        let found = rules.and_then(|rules| self.edits.find_for(&rules, &query));
+        let uses = || self.edits.find_uses(&rename?, &query);
+        found.or_else(|nothing| uses().ok_or(nothing))
     }
 
     /// The first place in files that are not open, by the rules that may be looked for there: the
