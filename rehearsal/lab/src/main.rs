@@ -10,6 +10,7 @@ mod lines;
 mod people;
 mod places;
 mod prequential;
+mod rated;
 mod scoring;
 mod team_parts;
 mod texts;
@@ -30,6 +31,8 @@ enum Command {
     Labels(labels::Arguments),
     /// Compute candidates at places of real commits, or try choices among them
     Places(places::Arguments),
+    /// Replay recordings of people, and print how they rated what is offered next
+    NextEdits(rated::Arguments),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
@@ -50,6 +53,7 @@ fn main() -> Result<()> {
         Command::People(arguments) => people::run(&arguments),
         Command::Labels(arguments) => labels::run(&arguments),
         Command::Places(arguments) => places::run(&arguments),
+        Command::NextEdits(arguments) => rated::run(&arguments),
         Command::Trial(arguments) => trial::run(&arguments),
         Command::Texts(arguments) => texts::run(&arguments),
         Command::Written(arguments) => written::run(&arguments),

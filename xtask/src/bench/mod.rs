@@ -3,6 +3,7 @@
 mod beside;
 mod labels;
 mod learn;
+mod next_edits;
 mod overhead;
 mod peer;
 mod people;
@@ -82,6 +83,11 @@ pub enum Command {
     /// drawn from the commits of repositories, and keeps them in `target/bench/places`.
     /// A run that was interrupted goes on. `--choose` then tries choices among them.
     Places(places::Arguments),
+    /// What is offered first where people rated what should come next
+    ///
+    /// Recordings of people are replayed into a daemon, edit by edit, and the next edit is
+    /// asked for. Each recording has candidates that people called wanted, acceptable or bad.
+    NextEdits(next_edits::Arguments),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -96,6 +102,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::People(arguments) => people::run(workspace, arguments),
         Command::Labels(arguments) => labels::run(workspace, arguments),
         Command::Places(arguments) => places::run(workspace, arguments),
+        Command::NextEdits(arguments) => next_edits::run(workspace, arguments),
     }
 }
 
