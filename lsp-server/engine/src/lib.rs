@@ -5,6 +5,7 @@
 
 mod answer_cache;
 pub mod cached;
+pub mod continuation;
 mod exp_sum;
 mod ffi;
 mod gpu_layers;
@@ -25,6 +26,7 @@ pub use gpu_layers::Gpu;
 
 use completion::prompt::FimPrompt;
 use completion::stop_rule::StopRule;
+use continuation::{Continuation, Continued};
 use feedback::event::{AdapterVersion, Sampling, StopReason, TokenRecord};
 use feedback::experts::ChosenExperts;
 use serde::{Deserialize, Serialize};
@@ -198,6 +200,16 @@ pub trait Engine {
     /// Answers a request. Returns [`EngineError::Aborted`] soon after `abort` turns true.
     fn generate(&mut self, request: &Request, abort: &AtomicBool)
     -> Result<Generated, EngineError>;
+
+    /// Continues files. Returns [`EngineError::Aborted`] soon after `abort` turns true; what was
+    /// computed by then stays.
+    fn continued(
+        &mut self,
+        _request: &Continuation,
+        _abort: &AtomicBool,
+    ) -> Result<Continued, EngineError> {
+        Err(EngineError::Failed("this engine continues no files".into()))
+    }
 
     /// Computes a prompt in advance for a later request. Stops soon after `abort` turns true; what
     /// was computed by then stays.

@@ -1,6 +1,7 @@
 //! The real engine: it runs llama.cpp, keeps the KV of prompts between keystrokes, has the
 //! adapter act from the current line on, heals tokens, and records exactly what the sampler did.
 
+mod continued;
 mod decode;
 mod experts;
 mod handed;
@@ -18,6 +19,7 @@ use super::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
 };
+use crate::continuation::{Continuation, Continued};
 use completion::limits::TOKENS_MAX;
 use completion::prompt::FimPrompt;
 use decode::{AnswerMemory, Decoding};
@@ -467,6 +469,14 @@ impl Engine for LlamaEngine {
             without_context,
             answers,
         })
+    }
+
+    fn continued(
+        &mut self,
+        request: &Continuation,
+        abort: &AtomicBool,
+    ) -> Result<Continued, EngineError> {
+        LlamaEngine::continued(self, request, abort)
     }
 
     /// A prompt that shows other code is computed without it too. Whoever types before the whole

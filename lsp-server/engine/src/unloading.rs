@@ -2,6 +2,7 @@
 //! loads the model again, with the adapters that were loaded.
 
 use super::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use crate::continuation::{Continuation, Continued};
 use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
 use std::path::{Path, PathBuf};
@@ -120,6 +121,14 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> Engine for UnloadingEngine
         abort: &AtomicBool,
     ) -> Result<Generated, EngineError> {
         self.loaded()?.generate(request, abort)
+    }
+
+    fn continued(
+        &mut self,
+        request: &Continuation,
+        abort: &AtomicBool,
+    ) -> Result<Continued, EngineError> {
+        self.loaded()?.continued(request, abort)
     }
 
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {

@@ -5,6 +5,7 @@ mod agenda;
 
 use super::unloading::{Residence, Resident};
 use super::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Scored, Tokenizer};
+use crate::continuation::{Continuation, Continued};
 use agenda::{Agenda, Next};
 use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
@@ -33,6 +34,11 @@ enum Job {
         abort: Arc<AtomicBool>,
         reply: oneshot::Sender<Result<Generated, EngineError>>,
     },
+    Continue {
+        request: Box<Continuation>,
+        abort: Arc<AtomicBool>,
+        reply: oneshot::Sender<Result<Continued, EngineError>>,
+    },
     LoadAdapter {
         version: AdapterVersion,
         path: PathBuf,
@@ -54,7 +60,7 @@ impl Job {
 
     fn work(&self) -> Work {
         match self {
-            Job::Generate { .. } => Work::Answering,
+            Job::Generate { .. } | Job::Continue { .. } => Work::Answering,
             Job::Warm(_) | Job::PromptKv(_) => Work::ReadingPrompt,
             Job::Ahead(_) => Work::AnsweringAhead,
             Job::Score(_) => Work::Scoring,
@@ -241,6 +247,20 @@ impl EngineHandle {
         answered.map_err(|_| EngineError::Gone)?
     }
 
+    /// Continues files. A request whose `abort` is set ends with [`EngineError::Aborted`].
+    pub async fn continued(
+        &self,
+        request: Continuation,
+        abort: Arc<AtomicBool>,
+    ) -> Result<Continued, EngineError> {
+        let mut guard = AbortOnDrop(Some(abort.clone()));
+        let (reply, answer) = oneshot::channel();
+        self.send(Job::Continue { request: Box::new(request), abort, reply })?;
+        let answered = answer.await;
+        guard.0 = None;
+        answered.map_err(|_| EngineError::Gone)?
+    }
+
     /// Loads an adapter between two requests. Returns how long the engine was held.
     pub async fn load_adapter(
         &self,
@@ -340,6 +360,13 @@ fn serve(
                     agenda.warm_later(Box::new(request.prompt));
                 }
                 let _ = reply.send(answer);
+            }
+            Job::Continue { request, abort, reply } => {
+                let continued = match abort.load(Ordering::Relaxed) {
+                    true => Err(EngineError::Aborted),
+                    false => engine.continued(&request, &abort),
+                };
+                let _ = reply.send(continued);
             }
             Job::LoadAdapter { version, path, keep, reply } => {
                 let started = Instant::now();

@@ -1,5 +1,6 @@
 //! The engine with the real small model.
 
+mod continued;
 mod handed;
 mod other_code;
 mod two_texts;

@@ -1,0 +1,28 @@
+//! Files that a model continues, as models for next edits are asked: no completion at a cursor, no
+//! healing and no adapter, only the likeliest text behind what stands there.
+
+use std::time::Duration;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Continuation {
+    /// The texts, each behind the model's token for a file. The last one is continued, and the
+    /// first ones are left out if they are too long together.
+    pub files: Vec<String>,
+    /// The most tokens of the answer. They take their room from the engine's longest prompt.
+    pub max_tokens: usize,
+    /// The time for prompt and answer.
+    pub budget: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Continued {
+    pub text: String,
+    /// The model ended the text by itself.
+    pub is_whole: bool,
+    /// Tokens of the prompt that were known, and that were computed.
+    pub prompt_reused: u32,
+    pub prompt_evaluated: u32,
+    /// Tokens of the answer.
+    pub tokens: u32,
+    pub took: Duration,
+}

@@ -1,0 +1,63 @@
+//! Files are continued by the real small model, and what was computed of the first ones stays.
+
+use crate::load;
+use engine::continuation::Continuation;
+use engine::{Engine, EngineError};
+use models::fim::{FileTexts, FimKind, FimTemplate};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The model's own token for a file, without tokens for a completion.
+static FILES: FimTemplate = FimTemplate {
+    name: "files",
+    kind: FimKind::PrefixOnly,
+    files: Some(FileTexts { repo: Some("<repo_name>"), file: "<file_sep>" }),
+    stop: &["<|endoftext|>", "<file_sep>"],
+};
+
+fn request(files: &[&str], max_tokens: usize) -> Continuation {
+    let files = files.iter().map(|file| (*file).to_owned()).collect();
+    Continuation { files, max_tokens, budget: Duration::from_secs(300) }
+}
+
+#[test]
+fn the_last_file_is_continued_and_the_first_ones_are_computed_once() {
+    let mut engine = load(&FILES);
+    let go = AtomicBool::default();
+    let head = format!("a.py\n{}", "import os\n".repeat(12));
+    let lines: String = (1..5).map(|at| format!("count({at})\n")).collect();
+    let first = request(&[&head, &format!("b.py\n{lines}count(")], 3);
+    let answer = engine.continued(&first, &go).unwrap();
+    assert!(answer.text.starts_with('5'), "{answer:?}");
+    assert_eq!((answer.tokens, answer.is_whole, answer.prompt_reused), (3, false, 0));
+    let again = engine.continued(&first, &go).unwrap();
+    assert_eq!(again.text, answer.text);
+    assert!(again.prompt_reused + 1 >= answer.prompt_evaluated, "{again:?}");
+    let second = request(&[&head, "c.py\nimport "], 3);
+    let other = engine.continued(&second, &go).unwrap();
+    assert!(other.prompt_reused >= 30, "the first file is the same: {other:?}");
+}
+
+#[test]
+fn the_first_files_make_room_and_an_interrupt_ends_it() {
+    let mut engine = load(&FILES);
+    let long = "import os\n".repeat(300);
+    let request = request(&[&long, "b.py\ncount(1)\ncount("], 3);
+    let answer = engine.continued(&request, &AtomicBool::default()).unwrap();
+    assert!(answer.prompt_evaluated < 30, "{answer:?}");
+    let stopped = engine.continued(
+        &Continuation { files: vec!["c.py\n".repeat(60)], ..request.clone() },
+        &AtomicBool::new(true),
+    );
+    assert!(matches!(stopped, Err(EngineError::Aborted)), "{stopped:?}");
+    let alone = Continuation { files: vec![long], ..request };
+    let error = engine.continued(&alone, &AtomicBool::default()).unwrap_err();
+    assert_eq!(error.to_string(), "the model cannot read a text of this length");
+}
+
+#[test]
+fn a_model_without_a_token_for_files_says_so() {
+    let mut engine = load(models::fim::template("prefix-only").unwrap());
+    let error = engine.continued(&request(&["a"], 1), &AtomicBool::default()).unwrap_err();
+    assert_eq!(error.to_string(), "the model reads no files");
+}
