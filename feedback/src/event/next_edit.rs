@@ -39,6 +39,8 @@ pub enum NextEditKind {
     DeletedLines,
     /// The use of a name that was changed where it is declared.
     Rename,
+    /// What a model wrote, where no rule fits.
+    Model,
 }
 
 /// The outcome of a next edit.

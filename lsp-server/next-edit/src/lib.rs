@@ -1,4 +1,5 @@
-//! Finds where an edit that was made twice comes next, without a model.
+//! Finds where an edit that was made twice comes next, without a model. Where no rule fits, it says
+//! what a model is asked and what its answer is worth ([`model`]).
 //!
 //! The stream of edits is folded into units: what was changed at one place ([`History`]). Two units
 //! that are alike make a rule ([`Rule`]): a rewrite, with holes for what differs; an insertion
@@ -38,6 +39,7 @@ mod diff;
 mod feedback;
 mod history;
 mod language;
+pub mod model;
 mod pattern;
 mod places;
 mod renames;

@@ -4,8 +4,9 @@
 mod edit;
 
 use crate::language::Language;
+use crate::model::{Hunk, Place};
 use crate::pattern::{Lexed, Part, Pattern};
-use crate::rules::{Rule, RuleId, RuleKind};
+use crate::rules::{Rule, RuleId, RuleKind, id};
 use aho_corasick::{AhoCorasick, MatchKind};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -87,6 +88,12 @@ impl NextEdit {
             at: line_around(file.text, range.start).to_owned(),
             range,
         }
+    }
+
+    /// The edit that a model makes of a hunk of its answer, and at which place it was asked.
+    pub fn by_model(file: &File, hunk: &Hunk, place: Place) -> NextEdit {
+        let rule = (id((RuleKind::Model, place)), RuleKind::Model, 1);
+        NextEdit::of(file, (hunk.range.clone(), hunk.lines.start), hunk.new.clone(), rule)
     }
 
     /// Returns true if what is to be replaced still stands there. Ask before you apply it: the file

@@ -42,6 +42,8 @@ pub enum RuleKind {
     DeletedLines,
     /// A use of a name that was changed where it is declared.
     Rename,
+    /// Not by a rule, but by a model.
+    Model,
 }
 
 /// An edit that was made at least twice.

@@ -86,5 +86,6 @@ fn kind(kind: RuleKind) -> NextEditKind {
         RuleKind::InsertedLines => NextEditKind::InsertedLines,
         RuleKind::DeletedLines => NextEditKind::DeletedLines,
         RuleKind::Rename => NextEditKind::Rename,
+        RuleKind::Model => NextEditKind::Model,
     }
 }

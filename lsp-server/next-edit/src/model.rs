@@ -1,0 +1,24 @@
+//! Next edits by a model, where the rules are silent: what it is asked, and what becomes of its
+//! answer. No model is run here.
+//!
+//! The form is that of the models `sweep-next-edit` ([`Form`]): the file, the latest changes, a
+//! window as it was and as it is, and the model writes the window as it will be. The answer is cut
+//! into hunks ([`hunks`]), of which one is offered unless a filter drops it ([`Dropped`]). When the
+//! model is asked at all is decided by [`Moment`].
+
+mod answer;
+mod changes;
+mod filter;
+mod form;
+mod moment;
+mod place;
+
+pub use answer::{Hunk, hunks};
+pub use changes::Changed;
+pub use filter::{Dropped, Offered, REJECTED_MAX, Rejected, is_served};
+pub use form::{FILE_BYTES_MAX, Form, Window};
+pub use moment::{Decision, Moment, Never};
+pub use place::{Place, second};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Cuts an answer into hunks: the places at which it differs from the window.
+
+use super::changes::with_lf;
+use super::form::{CURSOR, Window};
+use crate::diff::stretches;
+use std::ops::Range;
+
+/// Lines that an answer may have more than the window. The others are cut off.
+const MORE_LINES_MAX: usize = 20;
+
+/// Hunks above the cursor with so few lines between them are one.
+const FUSED_LINES: usize = 2;
+
+/// Sometimes follows a window's last line, from the diffs that the models were trained on.
+const NO_NEWLINE: &str = " No newline at end of file";
+
+/// Lines of the window that become others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hunk {
+    /// The lines that are replaced, counted in the text.
+    pub lines: Range<usize>,
+    /// The bytes of the text that are replaced, and their new text.
+    pub range: Range<usize>,
+    pub new: String,
+    /// The same as whole lines.
+    pub(super) old_lines: Vec<String>,
+    pub(super) new_lines: Vec<String>,
+}
+
+/// The window as the model leaves it, in lines. `answer` stands behind the prefill.
+pub(super) fn updated(text: &str, window: &Window, answer: &str) -> Vec<String> {
+    let whole = format!("{}{answer}", window.prefill(text)).replace(CURSOR, "");
+    let whole = whole.split(NO_NEWLINE).next().unwrap_or_default();
+    let now = window.text(text);
+    let most = now.split('\n').count() + MORE_LINES_MAX;
+    let whole = whole.trim_end_matches('\n');
+    let mut lines: Vec<String> = whole.split('\n').map(str::to_owned).collect();
+    let starts_blank = now.starts_with('\n');
+    while !starts_blank && lines.len() > 1 && lines[0].trim().is_empty() {
+        lines.remove(0);
+    }
+    lines.truncate(most);
+    lines
+}
+
+/// The hunks of an answer in the order in which they are offered: those at the cursor's line or
+/// below it, then those above it, the nearest first.
+pub fn hunks(text: &str, window: &Window, answer: &str) -> Vec<Hunk> {
+    let (now, updated) = (window.text(text), updated(text, window, answer));
+    let old: Vec<&str> = now.split('\n').collect();
+    let new: Vec<&str> = updated.iter().map(String::as_str).collect();
+    let cursor = window.cursor_line(text);
+    let mut pairs: Vec<(Range<usize>, Range<usize>)> = vec![];
+    for stretch in stretches(&old, &new).into_iter().filter(|stretch| !stretch.is_same) {
+        match pairs.last_mut() {
+            Some((a, b)) if stretch.a.end <= cursor && stretch.a.start - a.end <= FUSED_LINES => {
+                (a.end, b.end) = (stretch.a.end, stretch.b.end);
+            }
+            _ => pairs.push((stretch.a, stretch.b)),
+        }
+    }
+    let mut hunks: Vec<Hunk> =
+        pairs.into_iter().map(|(a, b)| hunk(text, window, &old, a, &new[b])).collect();
+    let cursor = window.line + cursor;
+    hunks.sort_by_key(|hunk| {
+        let is_above = hunk.lines.end <= cursor && !hunk.lines.contains(&cursor);
+        (is_above, hunk.lines.start.abs_diff(cursor))
+    });
+    hunks
+}
+
+fn hunk(
+    text: &str,
+    window: &Window,
+    window_lines: &[&str],
+    old: Range<usize>,
+    new: &[&str],
+) -> Hunk {
+    let own = &text[window.range.clone()];
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let starts: Vec<usize> =
+        [0].into_iter().chain(own.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let byte = |line: usize| starts.get(line).copied().unwrap_or(own.len());
+    let range = byte(old.start)..byte(old.end);
+    let is_cut = range.end == own.len() && !own.ends_with('\n');
+    let mut written = new.iter().map(|line| format!("{line}{end}")).collect::<String>();
+    if is_cut && !new.is_empty() {
+        written.truncate(written.len() - end.len());
+        if range.is_empty() {
+            written.insert_str(0, end);
+        }
+    }
+    let (range, written) = narrowed(own, range, written);
+    Hunk {
+        lines: window.line + old.start..window.line + old.end,
+        range: window.range.start + range.start..window.range.start + range.end,
+        new: written,
+        old_lines: window_lines[old].iter().map(|line| (*line).to_owned()).collect(),
+        new_lines: new.iter().map(|line| (*line).to_owned()).collect(),
+    }
+}
+
+/// The same edit without what both texts begin and end with. Whole lines that come or go stay
+/// whole.
+fn narrowed(text: &str, range: Range<usize>, new: String) -> (Range<usize>, String) {
+    let old = &text[range.clone()];
+    if old.is_empty() || new.is_empty() {
+        return (range, new);
+    }
+    let same = |(a, b): &(char, char)| a == b;
+    let head: usize =
+        old.chars().zip(new.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
+    let (rest_old, rest_new) = (&old[head..], &new[head..]);
+    let tail: usize = rest_old
+        .chars()
+        .rev()
+        .zip(rest_new.chars().rev())
+        .take_while(same)
+        .map(|(c, _)| c.len_utf8())
+        .sum();
+    let kept = rest_new[..rest_new.len() - tail].to_owned();
+    // A carriage return and its line feed stay together.
+    if kept.ends_with('\r') || rest_old[..rest_old.len() - tail].ends_with('\r') {
+        return (range, new);
+    }
+    (range.start + head..range.end - tail, kept)
+}
+
+/// Returns true if the answer leaves the window as it is, apart from empty lines around it.
+pub(super) fn is_unchanged(text: &str, window: &Window, answer: &str) -> bool {
+    let updated = updated(text, window, answer).join("\n");
+    updated.trim_matches('\n') == with_lf(&window.text(text)).trim_matches('\n')
+}

@@ -1,0 +1,102 @@
+//! The latest changes, as the model reads them.
+
+use crate::history::{By, Unit};
+
+/// Lines that became others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The path of the file, as the model reads it.
+    pub path: String,
+    /// The first line, counted from 1.
+    line: usize,
+    old: String,
+    new: String,
+    /// The lines above and below it, if they are known.
+    above: String,
+    below: String,
+}
+
+impl Changed {
+    /// A unit as the model reads it. `text` is its file now, if that is known. None for a unit that
+    /// a program made, or that was taken back.
+    pub fn of(unit: &Unit, path: &str, text: Option<&str>) -> Option<Changed> {
+        if unit.by == By::Tool || unit.is_undone {
+            return None;
+        }
+        let (old, new) = (with_lf(&unit.before), with_lf(&unit.after));
+        let around = text.and_then(|text| {
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            let end = unit.line_now + new.lines().count();
+            let own = lines.get(unit.line_now..end)?.concat();
+            let line = |at: usize| lines.get(at).map(|line| with_lf(line)).unwrap_or_default();
+            let above = unit.line_now.checked_sub(1).map(line).unwrap_or_default();
+            // It may have been changed again since.
+            (with_lf(&own) == new).then(|| (above, line(end)))
+        });
+        let (above, below) = around.unwrap_or_default();
+        let line = unit.line_now + usize::from(above.is_empty());
+        Some(Changed { path: path.to_owned(), line, old, new, above, below })
+    }
+
+    /// Whether nothing but blanks differs.
+    pub(super) fn is_blank(&self) -> bool {
+        without_blanks(&self.old) == without_blanks(&self.new)
+    }
+
+    pub(super) fn shown(&self) -> String {
+        let [old, new] = self.around();
+        let end = self.line + new.lines().count().saturating_sub(1);
+        let (old, new) = (old.trim_matches('\n'), new.trim_matches('\n'));
+        format!("{}:{}:{end}\noriginal:\n{old}\nupdated:\n{new}", self.path, self.line)
+    }
+
+    /// The text without this change, if the change is found in it.
+    pub(super) fn taken_back(&self, text: &str) -> Option<String> {
+        let whole = format!("{text}\n");
+        let [old, new] = self.around();
+        let pairs = [(&new, &old), (&self.new, &self.old)];
+        let (new, old) = pairs
+            .into_iter()
+            .find(|(new, _)| !new.trim().is_empty() && whole.contains(new.as_str()))?;
+        let before = whole.replacen(new.as_str(), old, 1);
+        Some(before.strip_suffix('\n').unwrap_or(&before).to_owned())
+    }
+
+    /// The text that the change inserted, without what its lines had before.
+    pub(super) fn typed(&self) -> &str {
+        let (old, new) = (&self.old, &self.new);
+        let same = |(a, b): &(char, char)| a == b;
+        let head: usize =
+            old.chars().zip(new.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
+        let (rest_old, rest_new) = (&old[head..], &new[head..]);
+        let tail: usize = rest_old
+            .chars()
+            .rev()
+            .zip(rest_new.chars().rev())
+            .take_while(same)
+            .map(|(c, _)| c.len_utf8())
+            .sum();
+        &rest_new[..rest_new.len() - tail]
+    }
+
+    pub(super) fn old(&self) -> &str {
+        &self.old
+    }
+
+    pub(super) fn new_text(&self) -> &str {
+        &self.new
+    }
+
+    fn around(&self) -> [String; 2] {
+        [&self.old, &self.new].map(|own| format!("{}{own}{}", self.above, self.below))
+    }
+}
+
+/// The text as the model reads it, with `\n` alone.
+pub(super) fn with_lf(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
+pub(super) fn without_blanks(text: &str) -> String {
+    text.split_whitespace().collect()
+}

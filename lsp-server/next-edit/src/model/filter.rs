@@ -1,0 +1,170 @@
+//! Which answers are not worth showing.
+
+use super::answer::{Hunk, hunks, is_unchanged, updated};
+use super::changes::without_blanks;
+use super::form::{Form, Window};
+use std::collections::VecDeque;
+
+/// The rejected edits that are remembered. The oldest are forgotten first.
+pub const REJECTED_MAX: usize = 20;
+
+/// An answer that writes more lines than this anew, and deletes as many, is given up if it changes
+/// something above the cursor.
+const REWRITTEN_LINES_MAX: usize = 5;
+
+/// Files with more lines, or longer ones on average, are not written by people.
+const LINES_MAX: usize = 50_000;
+const MEAN_LINE_BYTES_MAX: usize = 240;
+
+/// How lines begin that import something.
+const IMPORTS: &[&str] = &[
+    "import ",
+    "from ",
+    "use ",
+    "pub use ",
+    "using ",
+    "#include",
+    "require ",
+    "require(",
+    "require_relative ",
+    "open ",
+    "export * from ",
+    "package ",
+];
+
+/// Why an answer is not offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// It leaves the window as it is.
+    Unchanged,
+    /// It ran out of tokens or time.
+    CutOff,
+    /// It is not in the form.
+    Malformed,
+    /// It only writes lines above the cursor.
+    OnlyAbove,
+    /// It writes the window anew.
+    Rewrites,
+    /// It leads to what stood there before.
+    TakesBack,
+    /// It deletes what was just typed.
+    DeletesTyped,
+    OnlyBlanks,
+    OnlyImports,
+    /// The user rejected it.
+    RejectedBefore,
+}
+
+/// Returns true if people write such a file.
+pub fn is_served(text: &str) -> bool {
+    let lines = text.lines().count().max(1);
+    lines <= LINES_MAX && text.len() / lines <= MEAN_LINE_BYTES_MAX
+}
+
+/// The edits of models that the user rejected lately. They are known again by their texts, which
+/// stay when other lines change.
+#[derive(Debug, Clone, Default)]
+pub struct Rejected(VecDeque<(String, String, String)>);
+
+impl Rejected {
+    pub fn note(&mut self, file: &str, old: &str, new: &str) {
+        if self.0.len() == REJECTED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((file.to_owned(), old.to_owned(), new.to_owned()));
+    }
+
+    fn holds(&self, file: &str, old: &str, new: &str) -> bool {
+        self.0.iter().any(|one| (&*one.0, &*one.1, &*one.2) == (file, old, new))
+    }
+}
+
+/// An answer, and what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Offered<'a> {
+    pub form: &'a Form<'a>,
+    pub window: &'a Window,
+    pub answer: &'a str,
+    /// The model ended the answer by itself.
+    pub is_whole: bool,
+}
+
+impl Offered<'_> {
+    /// The hunk to offer, or why none is.
+    pub fn hunk(&self, file: &str, rejected: &Rejected) -> Result<Hunk, Dropped> {
+        let Offered { form, window, answer, is_whole } = *self;
+        let text = form.text;
+        if !is_whole {
+            return Err(Dropped::CutOff);
+        }
+        if answer.trim_start().starts_with("<|") {
+            return Err(Dropped::Malformed);
+        }
+        if is_unchanged(text, window, answer) {
+            return Err(Dropped::Unchanged);
+        }
+        let all = hunks(text, window, answer);
+        let cursor = window.line + window.cursor_line(text);
+        let only_inserts_above =
+            |hunk: &Hunk| hunk.old_lines.is_empty() && hunk.lines.start <= cursor;
+        if all.iter().all(only_inserts_above) && !is_blank_line(text, cursor) {
+            return Err(Dropped::OnlyAbove);
+        }
+        let added: usize = all.iter().map(|hunk| hunk.new_lines.len()).sum();
+        let deleted: usize = all.iter().map(|hunk| hunk.old_lines.len()).sum();
+        if added.min(deleted) > REWRITTEN_LINES_MAX
+            && all.iter().any(|hunk| hunk.lines.start < cursor)
+        {
+            return Err(Dropped::Rewrites);
+        }
+        let now = updated(text, window, answer).join("\n");
+        let is_now = |earlier: &String| full_lines(earlier) == full_lines(&now);
+        if form.earlier(window).iter().any(is_now) {
+            return Err(Dropped::TakesBack);
+        }
+        let mut dropped = Dropped::Unchanged;
+        for hunk in all {
+            match self.why_not(&hunk, file, rejected) {
+                None => return Ok(hunk),
+                Some(why) => dropped = why,
+            }
+        }
+        Err(dropped)
+    }
+
+    fn why_not(&self, hunk: &Hunk, file: &str, rejected: &Rejected) -> Option<Dropped> {
+        let (old, new) = (hunk.old_lines.join("\n"), hunk.new_lines.join("\n"));
+        if without_blanks(&old) == without_blanks(&new) {
+            return Some(Dropped::OnlyBlanks);
+        }
+        let changed = hunk
+            .old_lines
+            .iter()
+            .filter(|line| !hunk.new_lines.contains(line))
+            .chain(hunk.new_lines.iter().filter(|line| !hunk.old_lines.contains(line)))
+            .filter(|line| !line.trim().is_empty());
+        if changed.clone().all(|line| IMPORTS.iter().any(|word| line.trim().starts_with(word))) {
+            return Some(Dropped::OnlyImports);
+        }
+        let is_taken_back = |change: &super::Changed| {
+            let (typed, gone) = (change.typed().trim(), &self.form.text[hunk.range.clone()]);
+            let gone = gone.trim();
+            let is_deletion = hunk.new.trim().is_empty() && !gone.is_empty();
+            let is_typed = !typed.is_empty() && (gone.contains(typed) || typed.contains(gone));
+            change.path == self.form.path && is_deletion && is_typed
+        };
+        if self.form.changes.last().is_some_and(is_taken_back) {
+            return Some(Dropped::DeletesTyped);
+        }
+        let gone = &self.form.text[hunk.range.clone()];
+        rejected.holds(file, gone, &hunk.new).then_some(Dropped::RejectedBefore)
+    }
+}
+
+fn full_lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect()
+}
+
+fn is_blank_line(text: &str, line: usize) -> bool {
+    text.lines().nth(line).is_none_or(|line| line.trim().is_empty())
+}

@@ -1,0 +1,108 @@
+//! Where a model is asked a second time, if it changes nothing at the cursor.
+
+use super::changes::Changed;
+use super::form::{LINES_BELOW, Window};
+use std::collections::HashSet;
+
+/// How far a place lies from the cursor, in lines, so that it is not in its window.
+const LINES_AWAY: usize = 10;
+
+/// The fewest words of a deleted line whose equal is a place.
+const WORDS_MIN: usize = 3;
+
+/// How often an added word stands in the file for its places to be looked at.
+const OCCURRENCES: std::ops::RangeInclusive<usize> = 2..=5;
+
+/// The shortest word that is looked for, in bytes.
+const WORD_BYTES_MIN: usize = 3;
+
+/// By what rule a place was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The cursor's own.
+    Cursor,
+    /// A line is equal to one that was just deleted.
+    SameLine,
+    /// The word that was just deleted stands there too.
+    DeletedWord,
+    /// A word that was just added stands there too.
+    AddedWord,
+    /// What lies behind the window.
+    Below,
+}
+
+/// The place for a second request, and the window around it.
+pub fn second(
+    text: &str,
+    path: &str,
+    changes: &[Changed],
+    first: &Window,
+) -> Option<(Place, Window)> {
+    let cursor = first.line + first.cursor_line(text);
+    let lines: Vec<&str> = text.lines().collect();
+    let latest = changes.last().filter(|change| change.path == path);
+    let (gone, come) = latest.map(|change| differing(change)).unwrap_or_default();
+    let found = latest
+        .and_then(|change| same_line(&lines, change, first))
+        .map(|line| (Place::SameLine, line))
+        .or_else(|| {
+            let [word] = gone.as_slice() else { return None };
+            let is_far = |line: usize| line.abs_diff(cursor) > LINES_AWAY;
+            let at = nearest(&lines, word, cursor, is_far)?;
+            Some((Place::DeletedWord, at))
+        })
+        .or_else(|| {
+            let is_elsewhere = |line: usize| line.abs_diff(cursor) > LINES_BELOW;
+            come.iter().find_map(|word| {
+                let count = lines.iter().flat_map(|line| words(line)).filter(|w| w == word).count();
+                let at = OCCURRENCES
+                    .contains(&count)
+                    .then(|| nearest(&lines, word, cursor, is_elsewhere));
+                at.flatten().map(|at| (Place::AddedWord, at))
+            })
+        });
+    let (place, line) = found.unwrap_or((Place::Below, cursor + LINES_BELOW + 1));
+    let own = lines.get(line)?;
+    let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    let window = Window::around(text, start + own.trim_end().len())?;
+    (window.range != first.range).then_some((place, window))
+}
+
+/// The line outside of the window that is equal to a deleted one and nearest to it.
+fn same_line(lines: &[&str], change: &Changed, window: &Window) -> Option<usize> {
+    let stays: HashSet<&str> = change.new_text().lines().map(str::trim).collect();
+    let is_telling = |line: &&str| {
+        words(line).collect::<HashSet<_>>().len() >= WORDS_MIN && !stays.contains(line.trim())
+    };
+    let gone: HashSet<&str> = change.old().lines().filter(is_telling).map(str::trim).collect();
+    let end = window.line + LINES_BELOW + 1;
+    let is_there =
+        |at: &usize| gone.contains(lines[*at].trim()) && !(window.line..=end).contains(at);
+    (0..lines.len()).filter(is_there).min_by_key(|at| at.abs_diff(window.line))
+}
+
+fn nearest(
+    lines: &[&str],
+    word: &str,
+    cursor: usize,
+    is_wanted: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let has_word = |at: &usize| is_wanted(*at) && words(lines[*at]).any(|other| other == word);
+    (0..lines.len()).filter(has_word).min_by_key(|at| at.abs_diff(cursor))
+}
+
+/// The words that a change took away, and those that it added.
+fn differing(change: &Changed) -> (Vec<&str>, Vec<&str>) {
+    let of = |text| words(text).collect::<HashSet<&str>>();
+    let (old, new) = (of(change.old()), of(change.new_text()));
+    let only = |text, other: &HashSet<&str>| {
+        let mut seen = HashSet::new();
+        words(text).filter(|word| !other.contains(word) && seen.insert(*word)).collect()
+    };
+    (only(change.old(), &new), only(change.new_text(), &old))
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| word.len() >= WORD_BYTES_MIN)
+}

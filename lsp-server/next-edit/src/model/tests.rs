@@ -1,0 +1,308 @@
+//! The form and the answers are vectors in words of our own, laid out as the released client lays
+//! them out.
+
+use super::*;
+use crate::{By, Edit, File, History, Language, NextEdit};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use ropey::Rope;
+
+const OPENED: &str = "\
+fn main() {
+    let cart = load();
+    let sum = total(cart);
+
+    print(sum);
+    save(cart);
+    close();
+}
+";
+
+/// A document that was opened and changed.
+struct Document {
+    opened: String,
+    text: String,
+    changes: Vec<Changed>,
+}
+
+impl Document {
+    fn unchanged(text: &str) -> Document {
+        Document { opened: text.into(), text: text.into(), changes: vec![] }
+    }
+
+    /// Replaces the first such text of a document by another one.
+    fn changed(text: &str, edits: &[(&str, &str)]) -> Document {
+        let (mut rope, mut history) = (Rope::from(text), History::default());
+        for (old, new) in edits {
+            let now = rope.to_string();
+            let start = now[..now.find(old).expect(old)].chars().count();
+            let edit = Edit { start, removed: old.chars().count(), inserted: (*new).into() };
+            let language = Language::named("rs");
+            history.change("a.rs", language, &rope, std::slice::from_ref(&edit), By::Person);
+            rope.remove(start..start + edit.removed);
+            rope.insert(start, new);
+        }
+        let now = rope.to_string();
+        let units = history.latest(8);
+        let changes = units.iter().filter_map(|unit| Changed::of(unit, "a.rs", Some(&now)));
+        Document { opened: text.into(), changes: changes.collect(), text: now }
+    }
+
+    fn form(&self) -> Form<'_> {
+        let Document { opened, text, changes } = self;
+        Form { path: "a.rs", opened, text, changes, other: None }
+    }
+
+    /// The window around the end of this text.
+    fn window(&self, behind: &str) -> Window {
+        let cursor = self.text.find(behind).expect(behind) + behind.len();
+        Window::around(&self.text, cursor).unwrap()
+    }
+
+    /// What is offered, as `line: old → new`, or why nothing is.
+    fn offered(&self, behind: &str, answer: &str) -> Result<String, Dropped> {
+        self.offered_to(behind, answer, &Rejected::default())
+    }
+
+    fn offered_to(
+        &self,
+        behind: &str,
+        answer: &str,
+        rejected: &Rejected,
+    ) -> Result<String, Dropped> {
+        let (form, window) = (&self.form(), &self.window(behind));
+        let hunk = Offered { form, window, answer, is_whole: true }.hunk("a.rs", rejected)?;
+        let old = &self.text[hunk.range.clone()];
+        Ok(format!("{}: {old} → {}", hunk.lines.start, hunk.new))
+    }
+}
+
+#[test]
+fn a_prompt_is_laid_out_as_the_models_were_trained() {
+    let document = Document::changed(OPENED, &[("load()", "load_all()"), ("cart =", "carts =")]);
+    let other = Some(("b.rs", "fn load() {}\n"));
+    let form = Form { other, ..document.form() };
+    let blocks = form.blocks(&document.window("let carts"));
+    let whole: String = blocks.iter().map(|block| format!("<|file_sep|>{block}")).collect();
+    let expected = "\
+<|file_sep|>b.rs
+fn load() {}
+<|file_sep|>a.rs
+fn main() {
+    let cart = load();
+    let sum = total(cart);
+
+    print(sum);
+    save(cart);
+    close();
+}
+
+<|file_sep|>a.rs:1:3
+original:
+fn main() {
+    let cart = load();
+    let sum = total(cart);
+updated:
+fn main() {
+    let carts = load_all();
+    let sum = total(cart);
+<|file_sep|>original/a.rs:2:9
+fn main() {
+    let cart = load();
+    let sum = total(cart);
+
+    print(sum);
+    save(cart);
+    close();
+<|file_sep|>current/a.rs:2:9
+fn main() {
+    let carts<|cursor|> = load_all();
+    let sum = total(cart);
+
+    print(sum);
+    save(cart);
+    close();
+<|file_sep|>updated/a.rs:2:9
+fn main() {
+";
+    assert_eq!(whole, expected);
+}
+
+#[test]
+fn the_window_has_no_blank_edges_and_the_model_begins_behind_its_first_line() {
+    let document = Document::unchanged("\n\none();\n\ntwo();\n\n\n");
+    let window = document.window("one(");
+    assert_eq!(window.text(&document.text), "one();\n\ntwo();");
+    assert_eq!((window.line, &*window.prefill(&document.text)), (2, "one("));
+    let below = document.window("two()");
+    assert_eq!(below.prefill(&document.text), "one();\n\n", "empty lines go along");
+    assert_eq!(Window::around("\n\n", 1), None, "nothing is written there");
+    let long = format!("{}\n", "x".repeat(4000));
+    assert_eq!(Window::around(&long, 10), None);
+}
+
+/// The same file with either sort of line breaks.
+#[test]
+fn an_answer_becomes_the_first_edit_at_the_cursor_or_below() {
+    let answer = "    let carts = load();\n    let sum = total(carts);\n\n    print(sum);\n\
+        \x20   save(carts);\n    close();\n";
+    let edits = [("cart =", "carts =")];
+    let document = Document::changed(OPENED, &edits);
+    assert_eq!(document.offered("let carts", answer).unwrap(), "2:  → s");
+    let document = Document::changed(&OPENED.replace('\n', "\r\n"), &edits);
+    assert_eq!(document.offered("let carts", answer).unwrap(), "2:  → s");
+    let inserted = answer.replace("    save", "    check();\n    save").replace("carts)", "cart)");
+    assert_eq!(document.offered("let carts", &inserted).unwrap(), "5:  →     check();\r\n");
+    let document = Document::changed("a(1);\nb(2);", &[("1", "11")]);
+    assert_eq!(document.offered("a(11", ");\nb(2);\nc(3);\n").unwrap(), "2:  → \nc(3);");
+    assert_eq!(document.offered("a(11", ");\nb(22);").unwrap(), "1:  → 2");
+}
+
+#[test]
+fn edits_above_the_cursor_come_last_and_the_nearest_of_them_first() {
+    let document = Document::unchanged("aa();\nbb();\ncc();\ndd();\nee();\nff();\ngg();\n");
+    let window = document.window("dd(");
+    let lines = |answer: &str| -> Vec<std::ops::Range<usize>> {
+        hunks(&document.text, &window, answer).into_iter().map(|hunk| hunk.lines).collect()
+    };
+    assert_eq!(lines("cC();\ndd();\neE();\nff();\ngg();\n"), [4..5, 2..3]);
+    assert_eq!(lines("cC();\ndd();\neE();\nff();\ngG();\n"), [4..5, 6..7, 2..3]);
+    let window = document.window("ff(");
+    let fused = hunks(&document.text, &window, "eE();\nff();\ngg();\n");
+    assert_eq!(fused.len(), 1);
+}
+
+#[test]
+fn what_is_not_worth_showing_is_dropped() {
+    let document = Document::changed(OPENED, &[("load()", "load_all()")]);
+    let same = "    let cart = load_all();\n    let sum = total(cart);\n\n    print(sum);\n    \
+        save(cart);\n    close();\n";
+    let why = |answer: &str| document.offered("load_all", answer).unwrap_err();
+    assert_eq!(why(same), Dropped::Unchanged);
+    assert_eq!(why(&same.replace("load_all", "load")), Dropped::TakesBack);
+    assert_eq!(why(&same.replace("_all", "")), Dropped::TakesBack);
+    assert_eq!(why(&same.replace("print(sum)", "print( sum )")), Dropped::OnlyBlanks);
+    assert_eq!(why(&format!("    use a;\n{same}")), Dropped::OnlyAbove);
+    assert_eq!(why("<|fim_middle|>"), Dropped::Malformed);
+    let (form, window) = (&document.form(), &document.window("load_all"));
+    let cut = Offered { form, window, answer: "    let c", is_whole: false };
+    assert_eq!(cut.hunk("a.rs", &Rejected::default()), Err(Dropped::CutOff));
+    let useful = same.replace("print(sum)", "print(sum, cart)");
+    assert_eq!(document.offered("load_all", &useful).unwrap(), "4:  → , cart");
+    let mut rejected = Rejected::default();
+    rejected.note("a.rs", "", ", cart");
+    let again = document.offered_to("load_all", &useful, &rejected);
+    assert_eq!(again, Err(Dropped::RejectedBefore));
+    (0..REJECTED_MAX).for_each(|at| rejected.note("a.rs", "", &at.to_string()));
+    let forgotten = document.offered_to("load_all", &useful, &rejected);
+    assert!(forgotten.is_ok(), "twenty others were rejected since");
+    let typed = Document::changed("one();\ntwo();\n", &[("one();\n", "one();\nextra();\n")]);
+    let deleted = typed.offered("one()", ";\ntwo();\n");
+    assert_eq!(deleted, Err(Dropped::TakesBack));
+    let typed = Document::changed("f(a);\ntwo();\n", &[("a)", "a, bb)"), ("two", "tow")]);
+    assert_eq!(typed.offered("f(a", ");\ntow();\n").unwrap(), "0: , bb → ", "it is not the last");
+    let typed = Document::changed("f(a);\ntwo();\n", &[("two", "tow"), ("a)", "a, bb)")]);
+    assert_eq!(typed.offered("f(a", ");\ntow();\n"), Err(Dropped::TakesBack));
+    let typed = Document::changed("f(a);\n\ntwo();\n", &[("a)", "a, bb)")]);
+    let both = typed.offered("f(a", ");\n\ntwo(1);\n");
+    assert_eq!(both.unwrap(), "2:  → 1", "the other hunk deletes what was typed");
+    assert_eq!(typed.offered("f(a", ", c);\n\ntwo();\n").unwrap(), "0: bb → c");
+    let imports = Document::changed("use a;\nf(b);\ng();\n", &[("b", "bc")]);
+    assert_eq!(imports.offered("use ", "b;\nf(bc);\ng();\n"), Err(Dropped::OnlyImports));
+    let all: String = (0..9).map(|at| format!("line{at}();\n")).collect();
+    let anew: String = (2..9).map(|at| format!("other{at}();\n")).collect();
+    let document = Document::unchanged(&all);
+    assert_eq!(document.offered("line3(", &anew), Err(Dropped::Rewrites));
+}
+
+#[test]
+fn files_that_no_person_writes_are_left_alone() {
+    assert!(is_served(OPENED));
+    assert!(!is_served(&"x".repeat(300)));
+    assert!(!is_served(&"x\n".repeat(50_001)));
+}
+
+/// Enough lines between two places that they share no window.
+fn far_apart(first: &str, last: &str) -> String {
+    let between: String = (0..20).map(|at| format!("line_{at};\n")).collect();
+    format!("{first}\n{between}{last}\n")
+}
+
+#[test]
+fn a_second_place_is_found_by_what_was_changed() {
+    let place = |document: &Document, behind: &str| {
+        let (place, window) =
+            second(&document.text, "a.rs", &document.changes, &document.window(behind)).unwrap();
+        (place, document.text[..window.cursor].matches('\n').count())
+    };
+    let text = far_apart("check the big box();", "check the big box();");
+    let gone = Document::changed(&text, &[("check the big box();\n", "")]);
+    assert_eq!(place(&gone, "line_0"), (Place::SameLine, 20));
+    let word = Document::changed(&far_apart("box(1);", "box(2);"), &[("box", "")]);
+    assert_eq!(place(&word, "(1"), (Place::DeletedWord, 21));
+    let added = Document::changed(&far_apart("a(1);", "total(2);"), &[("a(", "total(")]);
+    assert_eq!(place(&added, "total(1"), (Place::AddedWord, 21));
+    let nothing = Document::unchanged(&far_apart("a();", "b();"));
+    assert_eq!(place(&nothing, "a("), (Place::Below, 6));
+    let short = Document::unchanged("a();\n");
+    assert_eq!(second(&short.text, "a.rs", &[], &short.window("a(")), None, "the file ends there");
+}
+
+#[test]
+fn the_model_is_asked_after_a_rest_and_not_after_a_no() {
+    let mut moment = Moment::default();
+    let asked = |moment: &Moment, now| moment.ask(false, false, now);
+    assert_eq!(asked(&moment, 0), Decision::Never(Never::NothingChanged));
+    moment.changed("x", false, 1_000);
+    assert_eq!(asked(&moment, 1_100), Decision::After(200));
+    assert_eq!(asked(&moment, 9_000), Decision::After(0));
+    assert_eq!(moment.ask(false, true, 1_500), Decision::After(1_500), "a completion goes first");
+    moment.changed("\n                    ", false, 2_000);
+    assert_eq!(asked(&moment, 2_000), Decision::After(300), "an indented line is no paste");
+    moment.changed("a text that is long", false, 2_000);
+    assert_eq!(moment.ask(false, true, 2_000), Decision::After(0));
+    moment.changed("x", true, 3_000);
+    assert_eq!(asked(&moment, 9_000), Decision::Never(Never::Undone));
+    assert_eq!(moment.ask(true, false, 3_000), Decision::After(0), "the user has asked for it");
+    moment.accepted(9_000);
+    assert_eq!(asked(&moment, 9_000), Decision::After(0));
+    moment.rejected(9_100);
+    moment.changed("x", false, 9_200);
+    assert_eq!(asked(&moment, 14_000), Decision::Never(Never::JustRejected));
+    assert_eq!(asked(&moment, 14_100), Decision::After(0));
+}
+
+/// Whatever a model answers, its hunks together make the window as the answer has it.
+#[test]
+fn the_hunks_of_an_answer_make_the_whole_answer() {
+    const LINES: [&str; 6] = ["a();", "b();", "", "    c(d);", "é = 1;", "a();"];
+    for seed in 0..2_000 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let end = if random.random_bool(0.3) { "\r\n" } else { "\n" };
+        let mut lines = |most| -> Vec<&str> {
+            let count = random.random_range(1..most);
+            (0..count).map(|_| LINES[random.random_range(0..LINES.len())]).collect()
+        };
+        let (file, answer) = (lines(14), lines(9).join("\n"));
+        let last = if seed % 3 == 0 { "" } else { end };
+        let text = format!("{}{last}", file.join(end));
+        let at = (seed as usize * 7) % (text.len() + 1);
+        let cursor = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+        let Some(window) = Window::around(&text, cursor) else { continue };
+        let mut all = hunks(&text, &window, &answer);
+        all.sort_by_key(|hunk| std::cmp::Reverse(hunk.range.start));
+        let mut made = text.clone();
+        for hunk in &all {
+            let file = File { name: "a", text: &text, language: Language::named("rs") };
+            assert!(NextEdit::by_model(&file, hunk, Place::Cursor).fits(&text), "seed {seed}");
+            made.replace_range(hunk.range.clone(), &hunk.new);
+        }
+        let tail = text.len() - window.range.end;
+        let own = made[window.range.start..made.len() - tail].replace("\r\n", "\n");
+        let own = own.strip_suffix('\n').unwrap_or(&own);
+        let expected = super::answer::updated(&text, &window, &answer).join("\n");
+        assert_eq!(own, expected, "seed {seed}: {text:?} {window:?} {answer:?}");
+        let breaks = if text.contains("\r\n") { "\r\n" } else { "\n" };
+        assert_eq!(made.matches(breaks).count(), made.matches('\n').count(), "seed {seed}");
+    }
+}
