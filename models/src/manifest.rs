@@ -42,6 +42,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     built_in!("granite-4.0-1b"),
     built_in!("granite-4.0-micro"),
     built_in!("smollm2-135m"),
+    built_in!("sweep-next-edit-0.5b"),
+    built_in!("sweep-next-edit-1.5b"),
 ];
 
 /// A model file that Hone can fetch, check and serve.
