@@ -56,7 +56,10 @@ impl App {
         let folder = self.paths.recordings();
         let recordings = crate::tasks::blocking(move || recordings::remove(&folder)).await?;
         let removed = self.remove_handed_prompts().await.and(recordings);
-        removed.and(self.services.engine.unload().context("the engine still holds prompts"))
+        let model = self.services.next_edit_model.as_ref();
+        let of_edits = model.map_or(Ok(()), |model| model.unload());
+        let unloaded = self.services.engine.unload().and(of_edits);
+        removed.and(unloaded.context("the engine still holds prompts"))
     }
 
     /// Removes the files of computed prompts. They do not say of which document they are.

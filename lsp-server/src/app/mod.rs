@@ -26,6 +26,7 @@ use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::handed_prompts::HandedPrompts;
 use crate::services::health::{Health, Source};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
+use crate::services::next_edit_model::NextEditModel;
 use crate::services::part::Part;
 use crate::services::parts::Parts;
 use crate::services::recorder::Recorder;
@@ -61,6 +62,7 @@ impl App {
         engine: EngineHandle,
         clock: Arc<dyn Clock>,
         log: Arc<dyn EventLog>,
+        next_edit_model: Option<Arc<NextEditModel>>,
     ) -> Result<Arc<App>> {
         let health = Arc::new(Health::default());
         let registry = usable_registry(paths, &model, &engine, &health).await;
@@ -96,6 +98,7 @@ impl App {
             adapters: Arc::new(adapters),
             context_budget: ContextBudget::new(&engine.info().speed, &*clock),
             engine,
+            next_edit_model,
             privacy,
             clock: clock.clone(),
             parts: Arc::new(Parts::new(health.clone())),

@@ -9,6 +9,7 @@ use crate::learning::preemption::LearnerPreemption;
 use crate::learning::supervisor::Supervisor;
 use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
+use crate::services::next_edit_model::{Load, NextEditModel};
 use crate::services::part::Part;
 use anyhow::{Context, Result};
 use engine::EngineError;
@@ -40,6 +41,10 @@ const CPU_IDLE_LIMIT: Duration = Duration::from_secs(1800);
 /// The pause in typing after which adapters are compared. A user who looks at an offer pauses for
 /// one or two seconds.
 const SCORE_AFTER: Duration = Duration::from_secs(3);
+
+/// The longest prompt of the model for next edits, with its answer: a file, the latest changes and
+/// a window three times.
+const NEXT_EDIT_PROMPT_TOKENS: usize = 4096;
 
 /// The time at which a manual clock starts. It can be any fixed time; this is 2026-01-01T00:00:00Z.
 const MANUAL_EPOCH_MS: u64 = 1_767_225_600_000;
@@ -140,6 +145,52 @@ fn find_model(
     Ok((served, file))
 }
 
+/// The name of the model for next edits.
+///
+/// # Errors
+/// The settings name a model that is not known, or one that cannot be asked for next edits.
+fn next_edit_model(home: &Paths, config: &Config) -> Result<Option<String>> {
+    let Some(name) = &config.completion.next_edit_model else { return Ok(None) };
+    let at = || {
+        let key = "completion.next_edit_model";
+        format!("{}: {key}", place(&home.config_file(), key))
+    };
+    let catalogue = Catalogue::load(&home.models())?;
+    let manifest = catalogue.get(name).with_context(at)?;
+    if manifest.template.files.is_none() {
+        return Err(anyhow::anyhow!("{name} does not read several files").context(at()));
+    }
+    Ok(Some(name.clone()))
+}
+
+/// How the model for next edits is loaded. Its file may come after the daemon has started.
+fn loading(home: Paths, config: Config, name: String, preempts: Arc<LearnerPreemption>) -> Load {
+    Box::new(move || {
+        let failed = |error: &dyn std::fmt::Display| EngineError::Failed(error.to_string());
+        let catalogue = Catalogue::load(&home.models()).map_err(|error| failed(&error))?;
+        let manifest = catalogue.get(&name).map_err(|error| failed(&error))?;
+        let store = Store::new(home.models());
+        let mut file = CheckedFile::before_checksum(&store.path(manifest));
+        let path = store.verified(manifest).map_err(|error| failed(&error))?;
+        let llama = LlamaConfig {
+            prompt_tokens: NEXT_EDIT_PROMPT_TOKENS,
+            records_experts: false,
+            ..engine_config(&config, &path, manifest.template)
+        };
+        let idle = IdleRule { unload_after: idle_limit(&config, &llama), ..IdleRule::default() };
+        let (residence, checksum) = (idle.residence.clone(), manifest.sha256.clone());
+        let preempts = preempts.clone();
+        let load = move || {
+            check_same(&mut file, &llama.path, &checksum)?;
+            LlamaEngine::load(&llama)
+        };
+        // It has no adapters.
+        let files: AdapterFiles = Box::new(|_| PathBuf::new());
+        let unloading = move || UnloadingEngine::new(load, files, residence);
+        EngineHandle::start(unloading, move |busy| preempts.set_busy(busy), idle)
+    })
+}
+
 /// Starts the app and its learner. The second value asks the learner for an update.
 pub async fn start(home: Paths, options: &ServeOptions) -> Result<(Arc<App>, LearnNow)> {
     home.create()?;
@@ -155,6 +206,7 @@ pub struct Prepared {
     log: Arc<dyn EventLog>,
     model: ServedModel,
     file: CheckedFile,
+    next_edit_model: Option<String>,
 }
 
 impl Prepared {
@@ -162,7 +214,8 @@ impl Prepared {
         let config = Config::load(&home.config_file())?;
         let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
         let (model, file) = find_model(&home, &config, options)?;
-        Ok(Prepared { home, options: options.clone(), config, log, model, file })
+        let next_edit_model = next_edit_model(&home, &config)?;
+        Ok(Prepared { home, options: options.clone(), config, log, model, file, next_edit_model })
     }
 
     pub fn model_name(&self) -> &str {
@@ -176,7 +229,7 @@ impl Prepared {
 
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
-        let Prepared { home, options, config, log, model, mut file } = self;
+        let Prepared { home, options, config, log, model, mut file, next_edit_model } = self;
         let mut llama = engine_config(&config, &model.path, model.template);
         // Only rehearsals have such a folder, and nobody types there.
         llama.scores_in_background = options.prompt_cache.is_none();
@@ -188,6 +241,10 @@ impl Prepared {
         let preemption = Arc::new(LearnerPreemption::default());
         let preempts = preemption.clone();
         let on_busy = move |busy| preempts.set_busy(busy);
+        let next_edit_model = next_edit_model.map(|name| {
+            let load = loading(home.clone(), config.clone(), name, preemption.clone());
+            Arc::new(NextEditModel::new(load))
+        });
         let checksum = model.sha256.clone();
         let mut load = move || {
             check_same(&mut file, &llama.path, &checksum)?;
@@ -217,7 +274,7 @@ impl Prepared {
         } else {
             Arc::new(SystemClock::default())
         };
-        let app = App::start(&home, config, model, engine, clock, log).await?;
+        let app = App::start(&home, config, model, engine, clock, log, next_edit_model).await?;
         let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
         let learner =
             LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };

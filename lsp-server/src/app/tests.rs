@@ -67,7 +67,7 @@ async fn a_model_that_only_serves_says_so_and_starts_no_update() {
     let engine = fixtures::engine(ANSWERS);
     let engine = EngineHandle::start(move || Ok(engine), |_| (), Default::default()).unwrap();
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
-    let app = App::start(&home, Config::default(), model, engine, clock, log).await.unwrap();
+    let app = App::start(&home, Config::default(), model, engine, clock, log, None).await.unwrap();
     let refusal = app.services.adapters.learning_refusal().unwrap();
     assert!(refusal.starts_with("nothing is learned: Hone serves mamba models"), "{refusal}");
     let screen = screen(&app.status(), Layout::UNLIMITED);

@@ -5,10 +5,11 @@ use feedback::schema::{bounds, field};
 use serde_json::Value;
 
 /// Examples of settings whose default is none, or shows nothing.
-const EXAMPLES: [(&str, &str); 10] = [
+const EXAMPLES: [(&str, &str); 11] = [
     ("completion.context_chars", "3000"),
     ("completion.ignore", r#"["*.min.js", "~/notes/"]"#),
     ("completion.languages", "{ markdown = false }"),
+    ("completion.next_edit_model", r#""sweep-next-edit-0.5b""#),
     ("model.gpu_layers", "24"),
     ("model.idle_unload_s", "600"),
     ("model.threads", "4"),

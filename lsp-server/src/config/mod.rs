@@ -121,6 +121,12 @@ pub struct CompletionConfig {
     pub next_edit: NextEdit,
     /// The same for single languages, by their editor's id.
     pub next_edit_for: BTreeMap<String, NextEdit>,
+    /// The model that writes the next edit where you did not make the same edit twice: a name
+    /// from `hone model list`, such as one of `sweep-next-edit`. It is loaded next to the model
+    /// that completes, when it is asked for the first time, and needs memory of its own. If it
+    /// is not set, there is none.
+    #[schemars(extend("x-restart" = true))]
+    pub next_edit_model: Option<String>,
 }
 
 impl Default for CompletionConfig {
@@ -137,6 +143,7 @@ impl Default for CompletionConfig {
             context_chars: None,
             next_edit: NextEdit::default(),
             next_edit_for: BTreeMap::new(),
+            next_edit_model: None,
         }
     }
 }

@@ -18,7 +18,8 @@ struct State {
     /// The process id of the learner, which has not been waited for. So the id belongs to no other
     /// process.
     learner: Option<u32>,
-    is_busy: bool,
+    /// The engines that compute.
+    busy: usize,
     stopped_at: Option<Instant>,
     stopped: Duration,
 }
@@ -39,10 +40,10 @@ impl LearnerPreemption {
         state.learner = None;
     }
 
-    /// Notes that the engine begins or ends to compute.
+    /// Notes that an engine begins or ends to compute.
     pub fn set_busy(&self, is_busy: bool) {
         let mut state = self.0.lock();
-        state.is_busy = is_busy;
+        state.busy = if is_busy { state.busy + 1 } else { state.busy.saturating_sub(1) };
         state.update();
     }
 
@@ -55,7 +56,7 @@ impl LearnerPreemption {
 
 impl State {
     fn update(&mut self) {
-        if !self.is_busy {
+        if self.busy == 0 {
             self.resume();
         } else if let Some(learner) = self.learner
             && self.stopped_at.is_none()

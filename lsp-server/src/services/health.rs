@@ -15,6 +15,8 @@ pub enum Source {
     /// The HTTP API, which does not listen.
     Http,
     Learner,
+    /// The model for next edits, which cannot be loaded or asked.
+    NextEditModel,
     /// A part of the process that has died.
     Part(Part),
     Retention,

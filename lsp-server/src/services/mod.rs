@@ -23,6 +23,7 @@ pub mod handed_prompts;
 pub mod health;
 pub mod learner_status;
 pub mod log_recovery;
+pub mod next_edit_model;
 pub mod part;
 pub mod parts;
 pub mod reason;
@@ -42,6 +43,7 @@ use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use handed_prompts::HandedPrompts;
 use health::Health;
+use next_edit_model::NextEditModel;
 use parts::Parts;
 use recent_requests::RecentRequests;
 use recorder::Recorder;
@@ -54,6 +56,8 @@ pub struct Services {
     pub recorder: Arc<Recorder>,
     pub adapters: Arc<AdapterService>,
     pub engine: EngineHandle,
+    /// `None` if the settings name no model for next edits.
+    pub next_edit_model: Option<Arc<NextEditModel>>,
     pub context_budget: ContextBudget,
     pub privacy: Arc<Privacy>,
     pub clock: Arc<dyn Clock>,
@@ -70,10 +74,11 @@ pub struct Services {
 }
 
 impl Services {
-    /// Notes that somebody typed or asked for a completion. Periodic tasks continue, and
-    /// comparisons of adapters wait for a pause.
+    /// Notes that somebody typed or asked for a completion. Periodic tasks continue, comparisons of
+    /// adapters wait for a pause, and the model for next edits gives way.
     pub fn touch(&self) {
         self.activity.touch();
         self.engine.key();
+        self.next_edit_model.iter().for_each(|model| model.interrupt());
     }
 }

@@ -86,6 +86,10 @@ pub enum Reason {
     },
     /// The user turned the next edit down.
     TurnedDown,
+    /// No rule fits, and the model for next edits was not asked, or its answer is not shown.
+    ModelSilent {
+        why: ModelSilence,
+    },
     /// The user had something forgotten while the completion was computed.
     Forgotten,
     /// The document is not known here, or the position does not lie in it.
@@ -94,6 +98,61 @@ pub enum Reason {
     Failed {
         message: String,
     },
+}
+
+/// Why there is no next edit by the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelSilence {
+    NothingChanged,
+    Undone,
+    JustRejected,
+    OfferStands,
+    NoWindow,
+    Unchanged,
+    CutOff,
+    Malformed,
+    OnlyAbove,
+    Rewrites,
+    TakesBack,
+    DeletesTyped,
+    OnlyBlanks,
+    OnlyImports,
+    RejectedBefore,
+}
+
+impl ModelSilence {
+    fn sentence(self) -> &'static str {
+        match self {
+            ModelSilence::NothingChanged => {
+                "Nothing was changed yet that a next edit could follow."
+            }
+            ModelSilence::Undone => "The model for next edits is not asked after an undo.",
+            ModelSilence::JustRejected => {
+                "The model for next edits is not asked right after you rejected an edit."
+            }
+            ModelSilence::OfferStands => {
+                "The model for next edits is not asked while a completion is on screen."
+            }
+            ModelSilence::NoWindow => {
+                "The model for next edits is not asked in empty places and in very long lines."
+            }
+            ModelSilence::Unchanged => "The model for next edits would change nothing.",
+            ModelSilence::CutOff => "The model for next edits did not come to an end in time.",
+            ModelSilence::Malformed => "The answer of the model for next edits cannot be read.",
+            ModelSilence::OnlyAbove => {
+                "The model for next edits only wrote lines above the cursor."
+            }
+            ModelSilence::Rewrites => "The model for next edits wrote too many lines anew.",
+            ModelSilence::TakesBack => "The model for next edits took your last change back.",
+            ModelSilence::DeletesTyped => "The model for next edits deleted what you just typed.",
+            ModelSilence::OnlyBlanks => "The model for next edits only changed blanks.",
+            ModelSilence::OnlyImports => "The model for next edits only changed imports.",
+            ModelSilence::RejectedBefore => {
+                "The model for next edits repeated an edit that you rejected."
+            }
+        }
+    }
 }
 
 impl Reason {
@@ -163,6 +222,7 @@ impl Reason {
                 format!("What you changed twice comes next in {path}:{line}, which is not open.")
             }
             Reason::TurnedDown => "You turned this edit down.".into(),
+            Reason::ModelSilent { why } => why.sentence().into(),
             Reason::Forgotten => "Something was forgotten while the offer was computed.".into(),
             Reason::OutOfStep => "Hone does not know this text of the document.".into(),
             Reason::Failed { message } => format!("The engine failed: {message}."),

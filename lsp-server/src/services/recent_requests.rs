@@ -46,9 +46,10 @@ impl RecentRequest {
         let is_asked_at_each_pause = self.asked_for == AskedFor::NextEdit && !self.invoked;
         match self.reason {
             Reason::Superseded => true,
-            Reason::NothingAlike | Reason::NextEditsByKey | Reason::NextEditsOff => {
-                is_asked_at_each_pause
-            }
+            Reason::NothingAlike
+            | Reason::NextEditsByKey
+            | Reason::NextEditsOff
+            | Reason::ModelSilent { .. } => is_asked_at_each_pause,
             Reason::Unanswered { after_ms, .. } => after_ms < MISSED_MS,
             _ => false,
         }

@@ -35,7 +35,7 @@ impl Session {
             state.leave(turn, &uri);
             state.unserved.remove(&uri);
             state.prompts.visit(&document);
-            state.next_edits.visit(&uri);
+            state.next_edits.open(&uri, &document.text);
             state.documents.insert(uri, document);
         });
     }

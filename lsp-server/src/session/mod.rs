@@ -184,7 +184,7 @@ impl Session {
             prompts: PromptBuilder::default(),
             offers: Offers::new(may_tell),
             why_suppressed: Reason::NothingToAdd,
-            next_edits: next_edit::Inbox::default(),
+            next_edits: next_edit::Inbox::new(services.next_edit_model.is_some()),
             debounce: Debounce::default(),
             asked: 0,
             current: None,
@@ -407,7 +407,7 @@ impl Session {
             state.supersede(turn);
             // Whatever is said of them from now on, the log follows.
             state.offers = Offers::new(may_tell);
-            state.next_edits = next_edit::Inbox::default();
+            state.next_edits = next_edit::Inbox::new(self.services.next_edit_model.is_some());
         });
         self.roots.lock().clear();
     }

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::learning::trial_runner;
 use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
+use crate::services::next_edit_model::NextEditModel;
 use crate::session::request::Trigger;
 use crate::testing::fixtures;
 use anyhow::Result;
@@ -38,8 +39,21 @@ pub async fn start<E: Engine + Send + 'static>(
     clock: Arc<dyn Clock>,
     log: Arc<dyn EventLog>,
 ) -> Arc<App> {
+    start_with(paths, config, engine, clock, log, None).await
+}
+
+/// The same with a model for next edits.
+pub async fn start_with<E: Engine + Send + 'static>(
+    paths: &Paths,
+    config: Config,
+    engine: E,
+    clock: Arc<dyn Clock>,
+    log: Arc<dyn EventLog>,
+    next_edit_model: Option<Arc<NextEditModel>>,
+) -> Arc<App> {
     let engine = EngineHandle::start(move || Ok(engine), |_| (), IdleRule::default()).unwrap();
-    App::start(paths, config, scripted_model(), engine, clock, log).await.unwrap()
+    let model = scripted_model();
+    App::start(paths, config, model, engine, clock, log, next_edit_model).await.unwrap()
 }
 
 /// Starts an app on the files of this home. Its engine always gives the same answer, its clock does

@@ -28,6 +28,7 @@ mod machine;
 mod memory;
 mod multiline;
 mod next_edit;
+mod next_edit_model;
 mod parity;
 mod pause;
 mod protocol;

@@ -3,12 +3,18 @@
 
 use super::inbox::News;
 use aho_corasick::AhoCorasick;
-use next_edit::{By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query, Rule};
+use next_edit::model::Rejected;
+use next_edit::{
+    By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query, Rule, RuleKind, Unit,
+};
 use ropey::Rope;
 use std::collections::HashMap;
 
 /// The places that one search in an unopened file looks for, those of the open files among them.
 const PLACES_MAX: usize = 64;
+
+/// The changes that a model is shown at most. Some may be left out.
+const LATEST_MAX: usize = 12;
 
 /// An open document, as it is when a search begins.
 pub struct OpenDocument {
@@ -20,6 +26,8 @@ pub struct OpenDocument {
 #[derive(Default)]
 pub struct Finder {
     edits: NextEdits,
+    /// The edits of a model that the user did not want.
+    rejected: Rejected,
     /// The text of each document as one string, as long as the document stays as it is.
     texts: HashMap<String, (Rope, String)>,
 }
@@ -38,10 +46,23 @@ impl Finder {
                     }
                 }
                 News::Settle => self.edits.settle(),
+                News::Right(edit) if edit.kind == RuleKind::Model => {}
+                News::Wrong(edit) if edit.kind == RuleKind::Model => {
+                    self.rejected.note(&edit.file, &edit.old, &edit.new);
+                }
                 News::Right(edit) => self.edits.taken(&edit),
                 News::Wrong(edit) => self.edits.turned_down(&edit),
             }
         }
+    }
+
+    /// The latest changes, the oldest first, as a model is shown them.
+    pub fn latest(&self) -> Vec<Unit> {
+        self.edits.history().latest(LATEST_MAX)
+    }
+
+    pub fn rejected(&self) -> &Rejected {
+        &self.rejected
     }
 
     /// Where the user may want to go on, the likeliest place first, or why nowhere. `documents` is

@@ -5,6 +5,7 @@ use super::live::{Ended, Live, Message};
 use completion::document::{Document, Edit};
 use feedback::event::{EventKind, Evidence, NextEditOutcome, OfferId};
 use next_edit::NextEdit;
+use next_edit::model::{Decision, Moment};
 use ropey::Rope;
 use std::collections::{HashMap, VecDeque};
 
@@ -14,6 +15,9 @@ const QUEUE_MAX: usize = 1024;
 
 /// The open documents that one search looks into: those that were used last.
 pub const DOCUMENTS_MAX: usize = 50;
+
+/// The latest changes that an undo is looked for among.
+const BEFORE_MAX: usize = 32;
 
 /// Edits whose outcome is known, so that a late message about one is understood.
 const ENDED_MAX: usize = 16;
@@ -47,6 +51,39 @@ pub struct Inbox {
     pub asked: u64,
     /// The documents, the one that was used last first.
     recent: VecDeque<String>,
+    /// `None` if there is no model for next edits.
+    for_model: Option<ForModel>,
+}
+
+/// What a model for next edits needs to know.
+#[derive(Default)]
+struct ForModel {
+    moment: Moment,
+    /// The documents as they were opened.
+    opened: HashMap<String, Rope>,
+    /// The documents before the latest changes, by which an undo is known.
+    before: VecDeque<(String, Rope)>,
+}
+
+impl ForModel {
+    fn changed(&mut self, uri: &str, was: &Rope, is: &Rope, edits: &[Edit], now_ms: u64) {
+        let is_back = self.before.iter().any(|(other, text)| other == uri && text == is);
+        if self.before.len() == BEFORE_MAX {
+            self.before.pop_front();
+        }
+        self.before.push_back((uri.to_owned(), was.clone()));
+        let inserted =
+            edits.iter().map(|edit| edit.inserted.as_str()).max_by_key(|text| text.len());
+        self.moment.changed(inserted.unwrap_or_default(), is_back, now_ms);
+    }
+
+    fn ended(&mut self, outcome: NextEditOutcome, now_ms: u64) {
+        match outcome {
+            NextEditOutcome::Accepted => self.moment.accepted(now_ms),
+            NextEditOutcome::Rejected => self.moment.rejected(now_ms),
+            _ => {}
+        }
+    }
 }
 
 /// The edit that was made last, and its document before that.
@@ -57,6 +94,31 @@ struct Taken {
 }
 
 impl Inbox {
+    /// `has_model` is true if a model writes next edits.
+    pub fn new(has_model: bool) -> Inbox {
+        Inbox { for_model: has_model.then(ForModel::default), ..Inbox::default() }
+    }
+
+    /// A document is opened with this text.
+    pub fn open(&mut self, uri: &str, text: &Rope) {
+        self.visit(uri);
+        if let Some(for_model) = &mut self.for_model {
+            for_model.opened.insert(uri.to_owned(), text.clone());
+        }
+    }
+
+    /// The document as it was opened, if a model may be shown it.
+    pub fn opened(&self, uri: &str) -> Option<&Rope> {
+        self.for_model.as_ref()?.opened.get(uri)
+    }
+
+    /// When a model is to be asked.
+    pub fn when_to_ask(&self, is_invoked: bool, is_line_end: bool, now_ms: u64) -> Decision {
+        let nothing = Moment::default();
+        let moment = self.for_model.as_ref().map_or(&nothing, |for_model| &for_model.moment);
+        moment.ask(is_invoked, is_line_end, now_ms)
+    }
+
     /// The document is used now.
     pub fn visit(&mut self, uri: &str) {
         if self.recent.front().is_some_and(|front| front == uri) {
@@ -84,6 +146,10 @@ impl Inbox {
         let mut events = self.undone(&message);
         self.ended.iter_mut().for_each(|ended| ended.follow(&message));
         let outcome = self.live.as_mut().and_then(|live| live.changed(&message, now_ms));
+        if let Some(for_model) = &mut self.for_model {
+            for_model.changed(uri, &was, &is.text, &edits, now_ms);
+            outcome.iter().for_each(|outcome| for_model.ended(*outcome, now_ms));
+        }
         if let Some(outcome) = outcome {
             events.extend(self.end(outcome, Evidence::Document));
             if let Some(taken) = &mut self.last_taken {
@@ -99,6 +165,10 @@ impl Inbox {
     pub fn left(&mut self, uri: &str) -> Vec<EventKind> {
         self.message.clear();
         self.recent.retain(|other| other != uri);
+        if let Some(for_model) = &mut self.for_model {
+            for_model.opened.remove(uri);
+            for_model.before.retain(|(other, _)| other != uri);
+        }
         self.tell(News::Settle);
         self.last_taken.take_if(|taken| *taken.edit.file == *uri);
         let there = self.ended.iter_mut().filter(|ended| *ended.edit.file == *uri);
@@ -113,6 +183,7 @@ impl Inbox {
         self.asked += 1;
         self.news = vec![News::Settle];
         self.last_taken = None;
+        self.for_model.iter_mut().for_each(|for_model| *for_model = ForModel::default());
     }
 
     /// All that the finder has yet to hear.
@@ -143,6 +214,7 @@ impl Inbox {
             NextEditOutcome::Superseded => live.left(outcome, now_ms),
             outcome => outcome,
         };
+        self.for_model.iter_mut().for_each(|for_model| for_model.ended(outcome, now_ms));
         self.end(outcome, evidence)
     }
 

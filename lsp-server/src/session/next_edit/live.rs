@@ -37,6 +37,8 @@ pub struct Live {
     is_touched: bool,
     /// A change has rewritten the place together with what is around it.
     is_rewritten: bool,
+    /// Something was changed since that is not at the place.
+    is_left: bool,
     /// Where else the user made changes since: the document and the line.
     elsewhere: Vec<(String, usize)>,
 }
@@ -89,6 +91,7 @@ impl Live {
             client_reports,
             is_touched: false,
             is_rewritten: false,
+            is_left: false,
             elsewhere,
         }
     }
@@ -100,6 +103,11 @@ impl Live {
     /// Whether the user is writing at the place, so that the outcome is about to show.
     pub fn is_touched(&self) -> bool {
         self.is_touched
+    }
+
+    /// Whether all that was changed since it was offered is at its place.
+    pub fn is_all_that_changes(&self) -> bool {
+        !self.is_left
     }
 
     /// Ends the edit. What is left of it is understood when the client makes it later.
@@ -125,6 +133,7 @@ impl Live {
     /// What a message makes of the edit. None while that is open.
     pub fn changed(&mut self, message: &Message, now_ms: u64) -> Option<NextEditOutcome> {
         if message.uri != &*self.edit.file {
+            self.is_left = true;
             return self.edited_elsewhere(message, now_ms);
         }
         if !self.is_touched && self.is_made_by(message) {
@@ -134,7 +143,7 @@ impl Live {
         for edit in message.edits {
             match Side::follow(&mut self.place, edit) {
                 Side::Here => is_here = true,
-                Side::Elsewhere => is_elsewhere = true,
+                Side::Elsewhere => (is_elsewhere, self.is_left) = (true, true),
                 // A formatter or another program may have changed more than this place.
                 Side::Across => {
                     self.is_rewritten = true;

@@ -3,11 +3,13 @@
 //! A keystroke only adds its change to a queue ([`inbox`]). A request hears what was queued and
 //! searches on a thread of its own, one at a time for each session ([`finder`]). What becomes of an
 //! offered edit is read from the documents, because clients differ in what they report ([`live`]).
+//! Where no rule fits, a model is asked, if the user names one ([`model`]).
 
 mod candidate;
 mod finder;
 mod inbox;
 mod live;
+mod model;
 mod offer;
 mod scan;
 #[cfg(test)]
@@ -115,7 +117,10 @@ impl Session {
         let place = (path.unwrap_or_else(|| uri.to_owned()), position, trigger);
         let open = OpenRequest::new(&self.services, AskedFor::NextEdit, place, since);
         let found = match asked {
-            Ok(asked) => self.find_edit(asked).await,
+            Ok(asked) => match self.find_edit(asked.clone()).await {
+                Err(silent) => self.ask_model(&asked, silent).await,
+                found => found,
+            },
             Err(reason) => Err(reason),
         };
         open.end(Some(found.as_ref().err().cloned().unwrap_or(Reason::Shown)));

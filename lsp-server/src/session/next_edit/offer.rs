@@ -79,7 +79,7 @@ impl Session {
 
     /// Offers the first candidate that the gate lets through. What is on screen stays if it is
     /// among them.
-    fn offer_first(
+    pub(super) fn offer_first(
         &self,
         asked: &Asked,
         candidates: Vec<EditCandidate>,
@@ -158,6 +158,8 @@ impl State {
         let now_ms = turn.now_ms;
         turn.events.extend(match &chosen {
             Some(_) => self.next_edits.supersede(now_ms),
+            // It is taken up again, or withdrawn, once it is known what a model says.
+            None if self.standing_edit(asked).is_some() => vec![],
             None => self.next_edits.withdraw(now_ms),
         });
         let (one, gate) = chosen?;
@@ -172,7 +174,7 @@ impl State {
     }
 
     /// Whether nobody has asked again, and the document is still the one that was asked about.
-    fn is_current(&self, asked: &Asked) -> bool {
+    pub(super) fn is_current(&self, asked: &Asked) -> bool {
         let document = self.documents.get(&asked.uri);
         self.next_edits.asked == asked.number
             && document.is_some_and(|document| document.version == asked.version)

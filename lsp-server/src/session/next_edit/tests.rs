@@ -1,5 +1,7 @@
 //! Next edits of a session: what is offered, what is recorded, and what is never done.
 
+mod model;
+
 use crate::config::{Config, NextEdit as Setting};
 use crate::privacy::forget_scope::Scope;
 use crate::services::reason::Reason;

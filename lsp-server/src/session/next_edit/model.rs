@@ -1,0 +1,334 @@
+//! Next edits by a model, where the rules are silent. The model is asked after a rest, gives way to
+//! keys and completions, and its answer is filtered, judged and offered as the edit of a rule is.
+
+use super::candidate::EditCandidate;
+use super::finder::Finder;
+use super::offer::OfferedEdit;
+use super::{Asked, Session};
+use crate::services::health::Source;
+use crate::services::next_edit_model::NextEditModel;
+use crate::services::reason::{ModelSilence, Reason};
+use crate::session::request::Trigger;
+use crate::session::{State, Turn};
+use completion::document::Document;
+use engine::EngineError;
+use engine::continuation::Continuation;
+use engine::worker::Work;
+use feedback::secrets;
+use next_edit::model::{
+    Changed, Decision, Dropped, Form, Hunk, Never, Offered, Place, Rejected, Window, is_served,
+    second,
+};
+use next_edit::{File, Language, NextEdit, RuleKind, Unit};
+use ropey::Rope;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest answer in tokens: a window with some more lines.
+const ANSWER_TOKENS_MAX: usize = 384;
+
+/// The time for one answer. Nobody waits longer for an edit, and a processor reads a file in it.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// How often a request that gave way to a completion is asked again.
+const TRIES_MAX: usize = 3;
+
+/// The time between two looks at whether a completion is still computed, and how many there are.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOKS_MAX: usize = 200;
+
+/// What the model is shown, as it was when the request came.
+struct Sight {
+    path: String,
+    opened: String,
+    text: String,
+    cursor: usize,
+    language: &'static Language,
+    changes: Vec<Changed>,
+    other: Option<(String, String)>,
+    rejected: Rejected,
+}
+
+impl Sight {
+    fn form(&self) -> Form<'_> {
+        let Sight { path, opened, text, changes, other, .. } = self;
+        let other = other.as_ref().map(|(path, text)| (path.as_str(), text.as_str()));
+        Form { path, opened, text, changes, other }
+    }
+}
+
+/// Why there is no edit by the model, or that the request may be asked again.
+enum Nothing {
+    Because(Reason),
+    GaveWay,
+}
+
+impl From<Reason> for Nothing {
+    fn from(reason: Reason) -> Nothing {
+        Nothing::Because(reason)
+    }
+}
+
+impl From<ModelSilence> for Nothing {
+    fn from(why: ModelSilence) -> Nothing {
+        Nothing::Because(Reason::ModelSilent { why })
+    }
+}
+
+impl Session {
+    /// The edit of the model, if there is a model, and rules are silent for this reason.
+    pub(super) async fn ask_model(
+        self: &Arc<Session>,
+        asked: &Asked,
+        silent: Reason,
+    ) -> Result<OfferedEdit, Reason> {
+        let is_silence = matches!(silent, Reason::NothingAlike | Reason::NoOtherPlace);
+        let Some(model) = self.services.next_edit_model.as_ref().filter(|_| is_silence) else {
+            return Err(silent);
+        };
+        if let Some(offered) = self.read(|state| state.standing_edit(asked)) {
+            return Ok(offered);
+        }
+        for _ in 0..TRIES_MAX {
+            match self.try_model(model, asked).await {
+                Ok(offered) => return Ok(offered),
+                Err(Nothing::Because(reason)) => return Err(reason),
+                Err(Nothing::GaveWay) => {}
+            }
+        }
+        Err(Reason::Superseded)
+    }
+
+    async fn try_model(
+        self: &Arc<Session>,
+        model: &Arc<NextEditModel>,
+        asked: &Asked,
+    ) -> Result<OfferedEdit, Nothing> {
+        let rest = self.turn(|state, turn| state.rest(turn, asked))?;
+        tokio::time::sleep(rest).await;
+        for _ in 0..LOOKS_MAX {
+            if !is_completing(self.services.engine.work()) {
+                break;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        // A key or a completion that came meanwhile may have begun another rest.
+        self.turn(|state, turn| state.rest(turn, asked))?;
+        let (session, again) = (self.clone(), asked.clone());
+        let seen = crate::tasks::blocking(move || session.see(&again)).await;
+        let seen = seen.map_err(|error| Reason::Failed { message: error.to_string() })?;
+        let (sight, forgets) = seen?;
+        let first = Window::around(&sight.text, sight.cursor).ok_or(ModelSilence::NoWindow)?;
+        let (mut place, mut window) = (Place::Cursor, first);
+        let mut found = self.hunk(model, &sight, asked, &window).await?;
+        if matches!(found, Err(Dropped::Unchanged))
+            && let Some(other) = second(&sight.text, &sight.path, &sight.changes, &window)
+        {
+            (place, window) = other;
+            found = self.hunk(model, &sight, asked, &window).await?;
+        }
+        let hunk = found.map_err(|dropped| Nothing::from(silence(dropped)))?;
+        let Sight { text, language, .. } = &sight;
+        let file = File { name: &asked.uri, text, language };
+        let edit = NextEdit::by_model(&file, &hunk, place);
+        let (session, asked) = (self.clone(), asked.clone());
+        let offered = crate::tasks::blocking(move || session.offer_by_model(&asked, edit, forgets));
+        let offered =
+            offered.await.map_err(|error| Reason::Failed { message: error.to_string() })?;
+        Ok(offered?)
+    }
+
+    /// Asks the model about a window.
+    async fn hunk(
+        &self,
+        model: &Arc<NextEditModel>,
+        sight: &Sight,
+        asked: &Asked,
+        window: &Window,
+    ) -> Result<Result<Hunk, Dropped>, Nothing> {
+        let form = sight.form();
+        let request = Continuation {
+            files: form.blocks(window),
+            max_tokens: ANSWER_TOKENS_MAX,
+            budget: ANSWER_TIME_MAX,
+        };
+        let answer = match model.ask(request).await {
+            Ok(answer) => answer,
+            Err(EngineError::Aborted) if self.is_newest(asked) => return Err(Nothing::GaveWay),
+            Err(EngineError::Aborted) => return Err(Reason::Superseded.into()),
+            Err(EngineError::OverBudget) => return Err(ModelSilence::CutOff.into()),
+            Err(error) => {
+                let message = error.to_string();
+                let reason = format!("the model for next edits: {message}");
+                if self.services.health.report(Source::NextEditModel, reason.clone()) {
+                    tracing::warn!("{reason}");
+                }
+                return Err(Reason::Failed { message }.into());
+            }
+        };
+        self.services.health.clear(Source::NextEditModel);
+        let (answer, is_whole) = (answer.text.as_str(), answer.is_whole);
+        let offered = Offered { form: &form, window, answer, is_whole };
+        Ok(offered.hunk(&asked.uri, &sight.rejected))
+    }
+
+    /// Looks at the documents, which takes its time.
+    fn see(&self, asked: &Asked) -> Result<(Sight, u64), Reason> {
+        let seen = self.search.with_finder(|finder| self.see_with(finder, asked));
+        seen.unwrap_or(Err(Reason::Forgotten))
+    }
+
+    fn see_with(&self, finder: &mut Finder, asked: &Asked) -> Result<(Sight, u64), Reason> {
+        let config = self.services.settings.current();
+        let is_private = |path: &str, language: &str| self.is_private(path, language, &config);
+        let (forgets, news) = self.turn(|state, _| (state.forgets, state.next_edits.take_news()));
+        finder.hear(news, is_private);
+        let (documents, cursor) = self.searched(asked, &config);
+        let known = |uri: &str| self.read(|state| state.documents.get(uri).cloned());
+        let own = known(&asked.uri).ok_or(Reason::OutOfStep)?;
+        let opened = self.read(|state| state.next_edits.opened(&asked.uri).cloned());
+        let opened = opened.as_ref().unwrap_or(&own.text).to_string();
+        let text = own.text.to_string();
+        if !is_served(&text) {
+            return Err(Reason::ModelSilent { why: ModelSilence::NoWindow });
+        }
+        let cursor = own.text.char_to_byte(cursor.min(own.text.len_chars()));
+        let changed = |unit: &Unit| {
+            let is_own = *unit.file == *asked.uri;
+            let document = if is_own { own.clone() } else { known(&unit.file)? };
+            let text = document.text.to_string();
+            let holds_secret =
+                || [&unit.before, &unit.after].iter().any(|t| secrets::holds_secret(t));
+            (is_own || !holds_secret())
+                .then(|| Changed::of(unit, &name(&document), Some(&text)))
+                .flatten()
+        };
+        let changes = finder.latest().iter().filter_map(changed).collect();
+        let other = documents.iter().skip(1).filter(|other| other.language == own.language);
+        let quoted = other.filter_map(|other| {
+            let document = known(&other.uri)?;
+            let text = document.text.to_string();
+            let may_quote =
+                !is_private(&document.path, &document.language) && !secrets::holds_secret(&text);
+            may_quote.then(|| (name(&document), text))
+        });
+        let sight = Sight {
+            path: name(&own),
+            opened,
+            text,
+            cursor,
+            language: Language::named(&own.language),
+            changes,
+            other: quoted.take(1).next(),
+            rejected: finder.rejected().clone(),
+        };
+        Ok((sight, forgets))
+    }
+
+    /// This may read ignore files.
+    fn offer_by_model(
+        &self,
+        asked: &Asked,
+        edit: NextEdit,
+        forgets: u64,
+    ) -> Result<OfferedEdit, Reason> {
+        let config = self.services.settings.current();
+        let candidate = self.read(|state| EditCandidate::of(state, asked, edit));
+        let mut candidate = candidate.ok_or(Reason::Superseded)?;
+        candidate.may_store = !self.is_private(&candidate.path, &candidate.language, &config);
+        self.offer_first(asked, vec![candidate], forgets)
+    }
+}
+
+impl State {
+    /// The rest that is left before the model is asked.
+    fn rest(&self, turn: &Turn, asked: &Asked) -> Result<Duration, Nothing> {
+        if !self.is_current(asked) {
+            return Err(Reason::Superseded.into());
+        }
+        let is_invoked = asked.trigger == Trigger::Invoked;
+        if !is_invoked && self.offers.place(&asked.uri).is_some() {
+            return Err(ModelSilence::OfferStands.into());
+        }
+        let document = self.documents.get(&asked.uri).ok_or(Reason::OutOfStep)?;
+        let cursor = document.offset(asked.position, self.editor.encoding);
+        let cursor = cursor.map_err(|_| Reason::OutOfStep)?;
+        let is_line_end = is_line_end(&document.text, cursor);
+        match self.next_edits.when_to_ask(is_invoked, is_line_end, turn.now_ms) {
+            Decision::After(ms) => Ok(Duration::from_millis(ms)),
+            Decision::Never(never) => Err(ModelSilence::from(never).into()),
+        }
+    }
+
+    /// The model's edit that is offered in the document, if nothing was typed since, or only what
+    /// agrees with it.
+    pub(super) fn standing_edit(&self, asked: &Asked) -> Option<OfferedEdit> {
+        let live = self.next_edits.live.as_ref().filter(|live| {
+            let is_here = *live.edit.file == *asked.uri;
+            is_here && live.edit.kind == RuleKind::Model && live.is_all_that_changes()
+        })?;
+        let document = self.documents.get(&*live.edit.file)?;
+        let now = document.text.get_slice(live.place.clone())?.to_string();
+        let position = |at| document.position(at, self.editor.encoding);
+        agrees(&live.edit, &now).then(|| OfferedEdit {
+            id: live.id.clone(),
+            uri: live.edit.file.to_string(),
+            version: document.version,
+            range: (position(live.place.start), position(live.place.end)),
+            old: now,
+            new: live.edit.new.clone(),
+        })
+    }
+}
+
+/// Returns true if a text that stands where the edit is to be made is what it replaces, or on the
+/// way from there to its new text.
+fn agrees(edit: &NextEdit, now: &str) -> bool {
+    let new = &edit.new;
+    let same = |(a, b): &(char, char)| a == b;
+    let head: usize =
+        now.chars().zip(new.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
+    let is_on_the_way = now.len() < new.len() && new.ends_with(&now[head..]);
+    now == edit.old || is_on_the_way
+}
+
+fn is_line_end(text: &Rope, cursor: usize) -> bool {
+    text.get_char(cursor).is_none_or(|next| matches!(next, '\n' | '\r'))
+}
+
+fn is_completing(work: Work) -> bool {
+    matches!(work, Work::Answering | Work::ReadingPrompt | Work::AnsweringAhead)
+}
+
+/// The name of a document's file, as the model reads it.
+fn name(document: &Document) -> String {
+    let path = crate::addresses::path_in(&document.path);
+    let name = Path::new(&*path).file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_default()
+}
+
+fn silence(dropped: Dropped) -> ModelSilence {
+    match dropped {
+        Dropped::Unchanged => ModelSilence::Unchanged,
+        Dropped::CutOff => ModelSilence::CutOff,
+        Dropped::Malformed => ModelSilence::Malformed,
+        Dropped::OnlyAbove => ModelSilence::OnlyAbove,
+        Dropped::Rewrites => ModelSilence::Rewrites,
+        Dropped::TakesBack => ModelSilence::TakesBack,
+        Dropped::DeletesTyped => ModelSilence::DeletesTyped,
+        Dropped::OnlyBlanks => ModelSilence::OnlyBlanks,
+        Dropped::OnlyImports => ModelSilence::OnlyImports,
+        Dropped::RejectedBefore => ModelSilence::RejectedBefore,
+    }
+}
+
+impl From<Never> for ModelSilence {
+    fn from(never: Never) -> ModelSilence {
+        match never {
+            Never::NothingChanged => ModelSilence::NothingChanged,
+            Never::Undone => ModelSilence::Undone,
+            Never::JustRejected => ModelSilence::JustRejected,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Next edits by a model: when it is asked, what of its answers is offered, and what it gives way
+//! to. The model is scripted.
+
+use super::{URI, User, open};
+use crate::config::{Config, NextEdit as Setting};
+use crate::paths::Paths;
+use crate::services::next_edit_model::NextEditModel;
+use crate::services::reason::{ModelSilence, Reason};
+use crate::session::next_edit::OfferedEdit;
+use crate::session::request::Trigger;
+use crate::testing;
+use crate::testing::fixtures::eventually;
+use completion::document::Position;
+use completion::prompt::FimPrompt;
+use engine::continuation::{Continuation, Continued};
+use engine::scripted::ScriptedEngine;
+use engine::worker::{EngineHandle, IdleRule};
+use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use feedback::clock::{Clock, ManualClock};
+use feedback::event::{AdapterVersion, EventKind, NextEditKind, NextEditOutcome};
+use feedback::log::MemoryLog;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const TEXT: &str = "let cart = load();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n";
+
+/// What the model writes behind the cursor, which is in the first line.
+const ANSWER: &str = "_all();\nlet sum = total(cart);\n\nshow(sum, 2);\nsave(cart);\n";
+const SAME: &str = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n";
+
+/// A model for next edits that gives one answer after the other, and the last one from then on. An
+/// empty answer is computed until somebody interrupts it.
+struct Writer {
+    scripted: ScriptedEngine,
+    answers: Arc<Mutex<Vec<&'static str>>>,
+    asked: Arc<Mutex<Vec<Continuation>>>,
+}
+
+impl Engine for Writer {
+    fn info(&self) -> EngineInfo {
+        self.scripted.info()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.scripted.tokenizer()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        self.scripted.generate(request, abort)
+    }
+
+    fn continued(
+        &mut self,
+        request: &Continuation,
+        abort: &AtomicBool,
+    ) -> Result<Continued, EngineError> {
+        self.asked.lock().push(request.clone());
+        let mut answers = self.answers.lock();
+        let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0] };
+        drop(answers);
+        while answer.is_empty() {
+            if abort.load(Ordering::Relaxed) {
+                return Err(EngineError::Aborted);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Continued {
+            text: answer.into(),
+            is_whole: true,
+            prompt_reused: 0,
+            prompt_evaluated: 1,
+            tokens: 1,
+            took: Duration::ZERO,
+        })
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        self.scripted.warm(prompt, abort)
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        self.scripted.score(request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        self.scripted.load_adapter(version, path, keep)
+    }
+}
+
+fn scripted() -> ScriptedEngine {
+    ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO }
+}
+
+/// A user with a model for next edits.
+struct Modelled {
+    user: User,
+    clock: Arc<ManualClock>,
+    answers: Arc<Mutex<Vec<&'static str>>>,
+    asked: Arc<Mutex<Vec<Continuation>>>,
+    loads: Arc<Mutex<usize>>,
+}
+
+impl Modelled {
+    async fn of(text: &str, answers: &[&'static str]) -> Modelled {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Paths::at(folder.path().into());
+        home.create().unwrap();
+        let mut config = Config::default();
+        config.completion.next_edit = Setting::On;
+        config.gate.enabled = false;
+        let answers = Arc::new(Mutex::new(answers.to_vec()));
+        let asked: Arc<Mutex<Vec<Continuation>>> = Arc::default();
+        let loads: Arc<Mutex<usize>> = Arc::default();
+        let (says, notes, counts) = (answers.clone(), asked.clone(), loads.clone());
+        let load = move || {
+            *counts.lock() += 1;
+            let (answers, asked) = (says.clone(), notes.clone());
+            let writer = Writer { scripted: scripted(), answers, asked };
+            EngineHandle::start(move || Ok(writer), |_| (), IdleRule::default())
+        };
+        let model = Some(Arc::new(NextEditModel::new(Box::new(load))));
+        let clock = Arc::new(ManualClock::starting_at(1_000_000));
+        let log = Arc::new(MemoryLog::default());
+        let app =
+            testing::app::start_with(&home, config, scripted(), clock.clone(), log, model).await;
+        let session = app.session();
+        let document = open(&session, URI, text);
+        let user = User { session, uri: URI.into(), document, _home: folder };
+        Modelled { user, clock, answers, asked, loads }
+    }
+
+    /// The user of a text who has just changed its first line.
+    async fn after_a_change(answers: &[&'static str]) -> Modelled {
+        let mut modelled = Modelled::of(TEXT, answers).await;
+        modelled.user.replace(0, "load", "load_all");
+        modelled
+    }
+
+    /// What is offered at the first line, or why nothing is.
+    async fn ask(&self) -> Result<OfferedEdit, Reason> {
+        let at = Position { line: 0, column: 15 };
+        let (uri, version) = (&self.user.uri, Some(self.user.document.version));
+        self.user.session.next_edit(uri, version, at, Trigger::Automatic).await
+    }
+
+    async fn silence(&self) -> ModelSilence {
+        match self.ask().await {
+            Err(Reason::ModelSilent { why }) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn times_asked(&self) -> usize {
+        self.asked.lock().len()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_no_rule_fits_the_edit_of_the_model_is_offered_and_recorded() {
+    let mut modelled = Modelled::of(TEXT, &[ANSWER]).await;
+    assert_eq!(modelled.silence().await, ModelSilence::NothingChanged);
+    assert_eq!(*modelled.loads.lock(), 0, "the model is loaded when it is asked");
+    modelled.user.replace(0, "load", "load_all");
+    let edit = modelled.ask().await.unwrap();
+    assert_eq!((edit.range.0.line, &*edit.old, &*edit.new), (3, "", ", 2"));
+    let asked = modelled.asked.lock()[0].clone();
+    assert!(asked.files[0].starts_with("a.rs\nlet cart = load();\n"), "as it was opened");
+    assert!(asked.files[1].contains("updated:\nlet cart = load_all();"), "{}", asked.files[1]);
+    modelled.user.make(&edit);
+    let kind = modelled.user.events().into_iter().find_map(|event| match event {
+        EventKind::NextEdit(edit) => Some((edit.kind, edit.line)),
+        _ => None,
+    });
+    assert_eq!(kind, Some((NextEditKind::Model, 4)));
+    assert_eq!(modelled.user.outcomes(), [NextEditOutcome::Accepted]);
+    assert_eq!(*modelled.loads.lock(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_fits_comes_first() {
+    let lines = "file.load(1);\nfile.load(2);\nfile.load(3);\n";
+    let mut modelled = Modelled::of(lines, &["file.other(9);\n"]).await;
+    modelled.user.replace(0, "load", "fetch");
+    modelled.user.replace(1, "load", "fetch");
+    assert_eq!(modelled.ask().await.unwrap().new, "fetch");
+    assert_eq!(modelled.times_asked(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_changes_nothing_is_asked_once_more_elsewhere() {
+    let modelled = Modelled::after_a_change(&[SAME]).await;
+    assert_eq!(modelled.silence().await, ModelSilence::Unchanged, "the file is short");
+    assert_eq!(modelled.times_asked(), 1);
+    let lines: String = (0..12).map(|at| format!("line_{at}();\n")).collect();
+    let mut modelled = Modelled::of(&format!("{TEXT}{lines}"), &[]).await;
+    let first = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\nline_0();\n";
+    let second = "line_0();\nline_1(1);\nline_2();\nline_3();\nline_4();\nline_5();\nline_6();\n";
+    *modelled.answers.lock() = vec![first, second];
+    modelled.user.replace(0, "load", "load_all");
+    let edit = modelled.ask().await.unwrap();
+    assert_eq!(modelled.times_asked(), 2);
+    assert_eq!((edit.range.0.line, &*edit.new), (6, "1"));
+    let asked = modelled.asked.lock();
+    assert_eq!(asked[0].files[..2], asked[1].files[..2], "what was computed of them stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_an_undo_and_after_a_reject_the_model_is_not_asked() {
+    let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
+    let edit = modelled.ask().await.unwrap();
+    modelled.user.session.next_edit_shown(&edit.id);
+    modelled.user.session.rejected(&edit.id, feedback::event::Outcome::RejectedEsc);
+    assert_eq!(modelled.silence().await, ModelSilence::JustRejected);
+    modelled.clock.advance(5_000);
+    assert_eq!(modelled.silence().await, ModelSilence::RejectedBefore);
+    modelled.user.replace(0, "load_all", "load");
+    assert_eq!(modelled.silence().await, ModelSilence::Undone);
+    let asked = modelled.times_asked();
+    modelled.user.replace(0, "load", "load_all");
+    assert_eq!(modelled.silence().await, ModelSilence::Undone, "it was done again");
+    assert_eq!(modelled.times_asked(), asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_stays_while_what_is_typed_agrees_with_it() {
+    let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
+    let edit = modelled.ask().await.unwrap();
+    assert_eq!(modelled.ask().await.as_ref(), Ok(&edit), "nothing was typed");
+    let at = |column| Position { line: 3, column };
+    modelled.user.change((at(8), at(8)), ",");
+    let rest = modelled.ask().await.unwrap();
+    assert_eq!((&rest.id, &*rest.old, &*rest.new), (&edit.id, ",", ", 2"));
+    assert_eq!(modelled.times_asked(), 1);
+    modelled.user.change((at(9), at(9)), "x");
+    let _ = modelled.ask().await;
+    assert_eq!(modelled.times_asked(), 2, "that was something else");
+    let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
+    modelled.ask().await.unwrap();
+    modelled.user.replace(4, "save", "keep");
+    let _ = modelled.ask().await;
+    assert_eq!(modelled.times_asked(), 2, "another change says more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_ends_what_the_model_computes() {
+    let mut modelled = Modelled::after_a_change(&["", ANSWER]).await;
+    let (session, version) = (modelled.user.session.clone(), modelled.user.document.version);
+    let at = Position { line: 0, column: 15 };
+    let asking =
+        tokio::spawn(
+            async move { session.next_edit(URI, Some(version), at, Trigger::Automatic).await },
+        );
+    eventually("the model is asked", || modelled.times_asked() == 1).await;
+    modelled.user.replace(0, "cart", "carts");
+    assert_eq!(asking.await.unwrap(), Err(Reason::Superseded));
+    assert_eq!(modelled.times_asked(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completion_goes_first_and_the_model_is_asked_again() {
+    let modelled = Modelled::after_a_change(&["", ANSWER]).await;
+    let (session, version) = (modelled.user.session.clone(), modelled.user.document.version);
+    let at = Position { line: 0, column: 15 };
+    let asking =
+        tokio::spawn(
+            async move { session.next_edit(URI, Some(version), at, Trigger::Automatic).await },
+        );
+    eventually("the model is asked", || modelled.times_asked() == 1).await;
+    modelled.user.session.services.touch();
+    assert_eq!(asking.await.unwrap().unwrap().new, ", 2");
+    assert_eq!(modelled.times_asked(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_cannot_be_loaded_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Paths::at(folder.path().into());
+    home.create().unwrap();
+    let mut config = Config::default();
+    config.completion.next_edit = Setting::On;
+    let load = || Err(EngineError::Failed("the file is gone".into()));
+    let model = Some(Arc::new(NextEditModel::new(Box::new(load))));
+    let clock = Arc::new(ManualClock::starting_at(0));
+    let log = Arc::new(MemoryLog::default());
+    let app = testing::app::start_with(&home, config, scripted(), clock, log, model).await;
+    let session = app.session();
+    let document = open(&session, URI, TEXT);
+    let mut user = User { session, uri: URI.into(), document, _home: folder };
+    user.replace(0, "load", "load_all");
+    assert_eq!(user.ask(0).await, None);
+    assert_eq!(user.why(), Reason::Failed { message: "the file is gone".into() });
+    let told = user.session.services.health.latest();
+    assert_eq!(told.as_deref(), Some("the model for next edits: the file is gone"));
+}

@@ -1,0 +1,149 @@
+//! A model for next edits next to the one that completes. The weights that are made for it cannot
+//! be had here, so a model for completions stands in: whatever it writes, what is offered fits the
+//! text, every request ends, and no key waits for it.
+
+use rehearsal::client::{Client, Pending, TriggerKind};
+use rehearsal::document::{Document, Encoding, Position, Range};
+use serde_json::{Value, json};
+use tests::{Home, Model, QUICK};
+
+const TEXT: &str = "\
+def total(cart):
+    price = 0
+    for item in cart:
+        price = price + item.price
+    return price
+
+
+def show(cart):
+    print(total(cart))
+    print(len(cart))
+";
+
+fn home() -> Home {
+    let home = Home::with(
+        Model::Smol,
+        &format!(
+            "{QUICK}completion.next_edit = \"on\"\n\
+             completion.next_edit_model = \"qwen2.5-coder-0.5b\"\n"
+        ),
+    );
+    home.add(Model::Qwen);
+    home
+}
+
+/// A document in an editor.
+struct Open<'a> {
+    editor: &'a Client,
+    uri: String,
+    document: Document,
+    version: i32,
+}
+
+impl<'a> Open<'a> {
+    fn new(editor: &'a Client, name: &str) -> Open<'a> {
+        let uri = format!("file:///project/{name}.py");
+        editor.open(&uri, "python", TEXT).unwrap();
+        let document = Document::new(TEXT.to_owned(), Encoding::Utf16);
+        Open { editor, uri, document, version: 1 }
+    }
+
+    /// Replaces the first such text, and returns the place behind it.
+    fn replace(&mut self, old: &str, new: &str) -> Position {
+        let start = self.document.text().find(old).expect(old);
+        let range = self.document.replace(start, start + old.len(), new);
+        self.editor.change(&self.uri, Some(range), new).unwrap();
+        self.version += 1;
+        self.document.position(start + new.len())
+    }
+
+    fn ask(&self, position: Position) -> Pending {
+        let document = json!({ "uri": self.uri, "version": self.version });
+        let params = json!({ "textDocument": document, "position": position });
+        self.editor.request_async("textDocument/copilotInlineEdit", params).unwrap()
+    }
+
+    /// Checks that an answer offers nothing, or an edit that fits the text and changes it.
+    fn check(&self, answer: &Value) -> bool {
+        let edits = answer["edits"].as_array().expect("a list");
+        let reason = answer["_hone"]["reason"].as_str().expect("a reason");
+        let Some(edit) = edits.first() else {
+            assert_eq!(reason, "model_silent", "{answer}");
+            return false;
+        };
+        assert_eq!(edit["textDocument"], json!({ "uri": self.uri, "version": self.version }));
+        let range: Range = serde_json::from_value(edit["range"].clone()).unwrap();
+        let place = self.document.offset(range.start)..self.document.offset(range.end);
+        assert_eq!(edit["_hone"]["old"], self.document.text()[place]);
+        assert_ne!(edit["_hone"]["old"], edit["text"], "it changes something");
+        true
+    }
+}
+
+#[test]
+fn whatever_the_model_writes_what_is_offered_fits_and_every_request_ends() {
+    let home = home();
+    let editor = home.editor();
+    let changes = [("price = 0", "price = 0.0"), ("def total(cart):", "def total(cart, tax):")];
+    for (at, (old, new)) in changes.into_iter().enumerate() {
+        let mut open = Open::new(&editor, &format!("file{at}"));
+        let cursor = open.replace(old, new);
+        let answer = editor.wait(open.ask(cursor)).unwrap();
+        open.check(&answer);
+    }
+    let why: Value = serde_json::from_str(&home.output(&["why", "--all", "--json"])).unwrap();
+    let reasons: Vec<&str> =
+        why.as_array().unwrap().iter().filter_map(|one| one["reason"].as_str()).collect();
+    assert_eq!(reasons.len(), changes.len());
+    assert!(reasons.iter().all(|why| ["shown", "model_silent"].contains(why)), "{reasons:?}");
+}
+
+#[test]
+fn keys_and_completions_end_what_the_model_computes() {
+    let home = home();
+    let editor = home.editor();
+    let mut open = Open::new(&editor, "typed");
+    let mut asked = vec![];
+    for at in 0..6 {
+        let (old, new) = (format!("0{}", "1".repeat(at)), format!("0{}", "1".repeat(at + 1)));
+        let cursor = open.replace(&format!("price = {old}"), &format!("price = {new}"));
+        asked.push(open.ask(cursor));
+        let answer = editor.inline_completion(&open.uri, cursor, TriggerKind::Invoked);
+        answer.expect("a completion is answered");
+    }
+    let last = asked.pop().expect("the last request");
+    for pending in asked {
+        let answer = editor.wait(pending).unwrap();
+        assert_eq!(answer["_hone"]["reason"], "superseded", "{answer}");
+    }
+    let answer = editor.wait(last).unwrap();
+    let reason = answer["_hone"]["reason"].as_str().expect("a reason").to_owned();
+    assert!(["shown", "model_silent"].contains(&reason.as_str()), "{answer}");
+}
+
+#[test]
+fn a_model_that_is_not_there_is_told_of_and_completions_work() {
+    let home = Home::with(
+        Model::Smol,
+        &format!(
+            "{QUICK}completion.next_edit = \"on\"\n\
+             completion.next_edit_model = \"sweep-next-edit-0.5b\"\n"
+        ),
+    );
+    let editor = home.editor();
+    let mut open = Open::new(&editor, "a");
+    let cursor = open.replace("price = 0", "price = 1");
+    let answer = editor.wait(open.ask(cursor)).unwrap();
+    assert_eq!(answer["_hone"]["reason"], "failed");
+    let sentence = answer["_hone"]["sentence"].as_str().expect("a sentence");
+    assert!(sentence.contains("hone model pull sweep-next-edit-0.5b"), "{sentence}");
+    editor.inline_completion(&open.uri, cursor, TriggerKind::Invoked).unwrap();
+    drop(open);
+    drop(editor);
+    home.output(&["stop"]);
+    let unknown = "completion.next_edit_model = \"sweep-next-edit-9b\"\n";
+    home.configure(&format!("model.name = \"{}\"\n{unknown}", Model::Smol.name()));
+    let error = home.error(&["serve"]);
+    assert!(error.contains("completion.next_edit_model"), "{error}");
+    assert!(error.contains("the nearest is sweep-next-edit-"), "{error}");
+}
