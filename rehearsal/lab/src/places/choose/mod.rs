@@ -148,6 +148,9 @@ pub fn report(records: &[Record], tuning: &[String]) -> String {
 }
 
 fn table(title: &str, places: &[&Tried], weights: &dyn Fn(&Tried) -> Features) -> String {
+    if places.is_empty() {
+        return String::new();
+    }
     let commits: BTreeSet<&str> = places.iter().map(|one| one.record.commit.as_str()).collect();
     let mut table = format!("## {title}: {} places of {} commits\n\n", places.len(), commits.len());
     let learned = |one: &Tried| {
