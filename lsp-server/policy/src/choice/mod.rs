@@ -1,3 +1,0 @@
-//! The choice among several answers to one request.
-
-pub mod features;
