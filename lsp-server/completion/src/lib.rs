@@ -11,7 +11,6 @@ pub mod foreign_marks;
 pub mod indentation;
 pub mod languages;
 pub mod limits;
-pub mod names;
 pub mod postprocess;
 pub mod prompt;
 pub mod prompt_builder;

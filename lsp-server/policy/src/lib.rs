@@ -2,7 +2,6 @@
 //! to an action and records its probability. All of it is folded from events, reads no file and
 //! imports `feedback` alone.
 
-pub mod choice;
 pub mod gate;
 pub mod learned_state;
 pub mod next_edit;

@@ -5,11 +5,11 @@
 //! place come from one prompt.
 
 use super::desk::Desk;
+use super::names::{is_builtin, names, words};
 use super::record::{Candidate, Places, Record, SeenName};
 use super::typing::{Place, type_commit};
 use anyhow::{Context, Result};
 use completion::blocks::first_line;
-use completion::names::{is_builtin, names, words};
 use completion::postprocess::NearbyText;
 use completion::shown::{AnswerText, Shown, shown};
 use completion::stop_rule::StopRule;
@@ -278,7 +278,7 @@ fn candidate(answer: &Answer, healing: usize, around: &NearbyText, seen: &Seen) 
     };
     let Shown { text: shown, .. } = shown(&text, &StopRule::LINE, around);
     let line = first_line(&shown);
-    let name = |name: completion::names::Name| SeenName {
+    let name = |name: super::names::Name| SeenName {
         is_member: name.is_member,
         is_declared: name.is_declared,
         is_builtin: is_builtin(&name.text, seen.language),

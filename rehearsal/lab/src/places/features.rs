@@ -3,9 +3,6 @@
 
 use std::collections::HashSet;
 
-/// The version of the list. It is raised whenever a feature changes its meaning.
-pub const FEATURES_VERSION: u32 = 1;
-
 pub const FEATURES: usize = 15;
 
 pub type Features = [f64; FEATURES];

@@ -7,6 +7,8 @@
 mod choose;
 mod compute;
 mod desk;
+mod features;
+mod names;
 mod record;
 mod typing;
 

@@ -1,6 +1,6 @@
 //! Weights of a logistic regression, drawn towards zero.
 
-use policy::choice::features::{FEATURES, Features};
+use crate::places::features::{FEATURES, Features};
 use policy::regression::logistic;
 
 /// Steps of the fit. Each goes by a bound of the curvature (Böhning and Lindsay 1988).

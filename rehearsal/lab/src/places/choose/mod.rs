@@ -7,13 +7,13 @@ mod shown;
 
 use super::record::Record;
 use super::typing::Kind;
+use crate::places::features::{
+    Candidate, FEATURES, Features, NAMES, Surroundings, features, line_logprob,
+};
 use completion::blocks::first_line;
 use completion::syntax;
 use fit::{Sample, fit, score};
 use lines::{Outcome, compared, outcome};
-use policy::choice::features::{
-    Candidate, FEATURES, Features, NAMES, Surroundings, features, line_logprob,
-};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
