@@ -336,7 +336,7 @@ impl Story {
         let now_ms = self.now_ms();
         let known = self.screen.known.get(id);
         let before = known.and_then(|known| known.outcome);
-        if before.is_some() && outcome != Outcome::Accepted {
+        if before.is_some_and(|before| !may_follow(before, outcome)) {
             return Err(format!("a second outcome: {id} was {before:?} and is {outcome:?}"));
         }
         if !self.screen.has_said(id, outcome, now_ms, REJECT_TIMEOUT_MS) {
@@ -361,5 +361,21 @@ impl Story {
         left.next().map_or(Ok(()), |(id, known)| {
             Err(format!("an offer has no outcome: {id} is {known:?}"))
         })
+    }
+}
+
+/// Returns true if a late report may change what was decided: of a part that was taken, of more, or
+/// of the whole.
+fn may_follow(before: Outcome, outcome: Outcome) -> bool {
+    match (before, outcome) {
+        (Outcome::Accepted, _) => false,
+        (_, Outcome::Accepted) => true,
+        (Outcome::PartlyAccepted { utf16 }, Outcome::PartlyAccepted { utf16: more }) => {
+            utf16 < more
+        }
+        (before, Outcome::PartlyAccepted { .. }) => {
+            !matches!(before, Outcome::TypedThrough { .. } | Outcome::RejectedEsc)
+        }
+        _ => false,
     }
 }
