@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(at_caret("  let x|", (1, 8), "  let x = 1;"), added(" = 1;", ""));
         assert_eq!(at_caret("if (|)", (1, 6), "if (a) return;"), added("a) return;", ")"));
         assert_eq!(at_caret("f(|);", (1, 6), "f(a);"), added("a", ""), "the marks stay");
-        assert_eq!(at_caret("f(|);", (1, 4), "f(a"), added("a", ""));
+        assert_eq!(at_caret("f(|);", (1, 4), "f(a"), added("a", ")"), "a mark goes");
     }
 
     #[test]
