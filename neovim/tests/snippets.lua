@@ -37,6 +37,15 @@ local function with_offer(home, name, init)
   return editor, server
 end
 
+--- Waits until the offer behind this place is on screen. The report of an earlier one may be late.
+local function wait_for_offer_at(server, line, character)
+  wait.until_('the offer behind what was typed', function()
+    local sent = server:sent(SHOWN)
+    local at = #sent > 0 and sent[#sent].params.item.range.start
+    return at and at.line == line and at.character == character
+  end)
+end
+
 local function number(editor, expression)
   return tonumber(editor:eval(expression))
 end
@@ -69,9 +78,8 @@ return {
       wait.until_('the end of the snippet', function()
         return number(editor, 'line(".")') == 2
       end)
-      local shown = #server:sent(SHOWN)
       editor:type('x')
-      server:wait_for(SHOWN, shown + 1)
+      wait_for_offer_at(server, 1, 10)
       editor:press('Tab')
       server:wait_for('workspace/executeCommand', 1)
       wait.until_('the offer in the buffer', function()
@@ -93,9 +101,8 @@ return {
         check.equal({}, server:sent('workspace/executeCommand'), 'nothing is accepted')
         editor:rest()
         editor:eval('execute("let g:ahead = 0")')
-        local shown = #server:sent(SHOWN)
         editor:type('y')
-        server:wait_for(SHOWN, shown + 1)
+        wait_for_offer_at(server, 0, 2)
         editor:press('Tab')
         server:wait_for('workspace/executeCommand', 1)
         check.equal(1, number(editor, 'g:jumped'), plugin)
