@@ -3,7 +3,7 @@
 
 use crate::step::{self, Steps};
 use crate::workspace::Workspace;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -82,7 +82,8 @@ pub fn stories(
 pub fn npm(workspace: &Workspace, tools: &Tools, steps: &mut Steps, models: &Path) -> Result<()> {
     let release = workspace.target.join("release");
     let packages = workspace.target.join(concat!("dist/npm-", env!("CARGO_PKG_VERSION")));
-    let mut dist = Command::new(std::env::current_exe().context("xtask")?);
+    // The build replaced the program that runs this.
+    let mut dist = Command::new(workspace.binary("xtask"));
     dist.args(["dist", "--only", "npm", "--programs"]).arg(&release).arg("--out").arg(&packages);
     steps.run("npm: packages", &mut dist)?;
     let mut test = tools.command("node");
