@@ -66,6 +66,11 @@ impl PromptBuilder {
         }
     }
 
+    /// Returns true if a secret is known to have stood in a document.
+    pub fn has_held_secret(&self, path: &str) -> bool {
+        self.related.has_held_secret(path)
+    }
+
     /// Every file that prompts quote, or could quote. [`QuoteRules`] are asked about these files
     /// only.
     pub fn sources(&self) -> HashSet<Source> {

@@ -1,6 +1,15 @@
-//! The longest common subsequence of two short lists of words.
+//! What two texts have in common: both ends, or the longest common subsequence of their words.
 
 use std::ops::Range;
+
+/// Returns how many bytes both texts begin with, and how many of the rest they end with.
+pub fn affixes(a: &str, b: &str) -> (usize, usize) {
+    let same = |(a, b): &(char, char)| a == b;
+    let bytes = |(c, _): (char, char)| c.len_utf8();
+    let head = a.chars().zip(b.chars()).take_while(same).map(bytes).sum();
+    let (a, b) = (a[head..].chars().rev(), b[head..].chars().rev());
+    (head, a.zip(b).take_while(same).map(bytes).sum())
+}
 
 /// A stretch of both lists.
 #[derive(Debug, Clone, PartialEq, Eq)]

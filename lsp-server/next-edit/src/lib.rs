@@ -47,6 +47,7 @@ mod rules;
 mod template;
 mod tokens;
 
+pub use diff::affixes;
 pub use feedback::{EXAMPLES_TO_BEGIN_ANEW, MISSES_MAX};
 pub use history::{
     By, DOCUMENT_BYTES_MAX, Edit, History, ONGOING_MAX, UNIT_BYTES_MAX, UNIT_LINES_MAX, UNITS_MAX,

@@ -63,13 +63,13 @@ impl Rename {
         Some(Rename { file: file.clone(), old: old.to_owned(), new: new.to_owned(), lines })
     }
 
-    /// What the user thinks of the rename is remembered under this. It stays while the new name is
-    /// being typed.
+    /// Returns the id under which the user's verdicts on the rename are remembered. It stays while
+    /// the new name is being typed.
     pub(crate) fn id(&self) -> RuleId {
         id((RuleKind::Rename, &self.file, &self.old))
     }
 
-    /// How many lines have the new name already.
+    /// Returns how many lines have the new name already.
     pub(crate) fn support(&self) -> usize {
         self.lines.len()
     }

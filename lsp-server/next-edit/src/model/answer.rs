@@ -2,7 +2,7 @@
 
 use super::changes::with_lf;
 use super::form::{CURSOR, Window};
-use crate::diff::stretches;
+use crate::diff::{affixes, stretches};
 use std::ops::Range;
 
 /// Lines that an answer may have more than the window. The others are cut off.
@@ -107,20 +107,10 @@ fn narrowed(text: &str, range: Range<usize>, new: String) -> (Range<usize>, Stri
     if old.is_empty() || new.is_empty() {
         return (range, new);
     }
-    let same = |(a, b): &(char, char)| a == b;
-    let head: usize =
-        old.chars().zip(new.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
-    let (rest_old, rest_new) = (&old[head..], &new[head..]);
-    let tail: usize = rest_old
-        .chars()
-        .rev()
-        .zip(rest_new.chars().rev())
-        .take_while(same)
-        .map(|(c, _)| c.len_utf8())
-        .sum();
-    let kept = rest_new[..rest_new.len() - tail].to_owned();
+    let (head, tail) = affixes(old, &new);
+    let kept = new[head..new.len() - tail].to_owned();
     // A carriage return and its line feed stay together.
-    if kept.ends_with('\r') || rest_old[..rest_old.len() - tail].ends_with('\r') {
+    if kept.ends_with('\r') || old[head..old.len() - tail].ends_with('\r') {
         return (range, new);
     }
     (range.start + head..range.end - tail, kept)

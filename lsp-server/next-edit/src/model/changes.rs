@@ -1,5 +1,6 @@
 //! The latest changes, as the model reads them.
 
+use crate::diff::affixes;
 use crate::history::{By, Unit};
 
 /// Lines that became others.
@@ -38,7 +39,7 @@ impl Changed {
         Some(Changed { path: path.to_owned(), line, old, new, above, below })
     }
 
-    /// Whether nothing but blanks differs.
+    /// Returns true if nothing but blanks differs.
     pub(super) fn is_blank(&self) -> bool {
         without_blanks(&self.old) == without_blanks(&self.new)
     }
@@ -64,19 +65,8 @@ impl Changed {
 
     /// The text that the change inserted, without what its lines had before.
     pub(super) fn typed(&self) -> &str {
-        let (old, new) = (&self.old, &self.new);
-        let same = |(a, b): &(char, char)| a == b;
-        let head: usize =
-            old.chars().zip(new.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
-        let (rest_old, rest_new) = (&old[head..], &new[head..]);
-        let tail: usize = rest_old
-            .chars()
-            .rev()
-            .zip(rest_new.chars().rev())
-            .take_while(same)
-            .map(|(c, _)| c.len_utf8())
-            .sum();
-        &rest_new[..rest_new.len() - tail]
+        let (head, tail) = affixes(&self.old, &self.new);
+        &self.new[head..self.new.len() - tail]
     }
 
     pub(super) fn old(&self) -> &str {

@@ -106,8 +106,8 @@ impl Window {
         self.text(text)[..self.cursor_in(text)].matches('\n').count()
     }
 
-    /// What the answer begins with: the window's first line, so that what stands above the cursor
-    /// stays.
+    /// Returns what the answer begins with: the window's first line, so that what stands above the
+    /// cursor stays.
     pub fn prefill(&self, text: &str) -> String {
         let own = self.text(text);
         let before = &own[..self.cursor_in(text)];

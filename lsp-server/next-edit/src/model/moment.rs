@@ -71,7 +71,8 @@ impl Moment {
         self.rejected_ms = Some(now_ms);
     }
 
-    /// Whether the model is asked for an edit. One that the user asks for with a key comes at once.
+    /// Returns whether the model is asked for an edit. One that the user asks for with a key comes
+    /// at once.
     pub fn ask(&self, is_invoked: bool, is_line_end: bool, now_ms: u64) -> Decision {
         if is_invoked {
             return Decision::After(0);

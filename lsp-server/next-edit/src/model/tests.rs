@@ -59,7 +59,7 @@ impl Document {
         Window::around(&self.text, cursor).unwrap()
     }
 
-    /// What is offered, as `line: old → new`, or why nothing is.
+    /// Returns what is offered, as `line: old → new`, or why nothing is.
     fn offered(&self, behind: &str, answer: &str) -> Result<String, Dropped> {
         self.offered_to(behind, answer, &Rejected::default())
     }

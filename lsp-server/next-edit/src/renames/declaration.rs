@@ -48,7 +48,7 @@ pub enum Declared {
     Assigned,
 }
 
-/// What the line declares with this token, if it is a declaration.
+/// Returns what the line declares with this token, if it is a declaration.
 pub fn declared(line: &Line, at: usize) -> Option<Declared> {
     if !line.tokens.get(at).is_some_and(is_word) {
         return None;

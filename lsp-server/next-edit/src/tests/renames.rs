@@ -4,7 +4,7 @@ use super::Editor;
 
 const NONE: [&str; 0] = [];
 
-/// What is found once the user has renamed in the place that `old` names.
+/// Returns what is found once the user has renamed in the place that `old` names.
 fn after(file: &'static str, text: &str, old: &str, new: &str) -> Vec<String> {
     let mut editor = Editor::of(file, text);
     editor.replace(old, new);

@@ -19,7 +19,7 @@ use next_edit::model::{
     Changed, Decision, Dropped, Form, Hunk, Never, Offered, Place, Rejected, Window, is_served,
     second,
 };
-use next_edit::{File, Language, NextEdit, RuleKind, Unit};
+use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
 use ropey::Rope;
 use std::path::Path;
 use std::sync::Arc;
@@ -194,25 +194,27 @@ impl Session {
             return Err(Reason::ModelSilent { why: ModelSilence::NoWindow });
         }
         let cursor = own.text.char_to_byte(cursor.min(own.text.len_chars()));
-        let changed = |unit: &Unit| {
-            let is_own = *unit.file == *asked.uri;
-            let document = if is_own { own.clone() } else { known(&unit.file)? };
+        // Another document, if it is not private and never held a secret.
+        let quotable = |uri: &str| {
+            let document = known(uri)?;
             let text = document.text.to_string();
-            let holds_secret =
-                || [&unit.before, &unit.after].iter().any(|t| secrets::holds_secret(t));
-            (is_own || !holds_secret())
-                .then(|| Changed::of(unit, &name(&document), Some(&text)))
-                .flatten()
+            let held_secret = self.read(|state| state.prompts.has_held_secret(&document.path));
+            let may_quote = !held_secret
+                && !is_private(&document.path, &document.language)
+                && !secrets::holds_secret(&text);
+            may_quote.then(|| (name(&document), text))
+        };
+        let changed = |unit: &Unit| {
+            if *unit.file == *asked.uri {
+                return Changed::of(unit, &name(&own), Some(&text));
+            }
+            let held_secret = [&unit.before, &unit.after].iter().any(|t| secrets::holds_secret(t));
+            let (name, text) = quotable(&unit.file).filter(|_| !held_secret)?;
+            Changed::of(unit, &name, Some(&text))
         };
         let changes = finder.latest().iter().filter_map(changed).collect();
         let other = documents.iter().skip(1).filter(|other| other.language == own.language);
-        let quoted = other.filter_map(|other| {
-            let document = known(&other.uri)?;
-            let text = document.text.to_string();
-            let may_quote =
-                !is_private(&document.path, &document.language) && !secrets::holds_secret(&text);
-            may_quote.then(|| (name(&document), text))
-        });
+        let mut quoted = other.filter_map(|other| quotable(&other.uri));
         let sight = Sight {
             path: name(&own),
             opened,
@@ -220,7 +222,7 @@ impl Session {
             cursor,
             language: Language::named(&own.language),
             changes,
-            other: quoted.take(1).next(),
+            other: quoted.next(),
             rejected: finder.rejected().clone(),
         };
         Ok((sight, forgets))
@@ -285,12 +287,8 @@ impl State {
 /// Returns true if a text that stands where the edit is to be made is what it replaces, or on the
 /// way from there to its new text.
 fn agrees(edit: &NextEdit, now: &str) -> bool {
-    let new = &edit.new;
-    let same = |(a, b): &(char, char)| a == b;
-    let head: usize =
-        now.chars().zip(new.chars()).take_while(same).map(|(c, _)| c.len_utf8()).sum();
-    let is_on_the_way = now.len() < new.len() && new.ends_with(&now[head..]);
-    now == edit.old || is_on_the_way
+    let (head, tail) = affixes(now, &edit.new);
+    now == edit.old || now.len() < edit.new.len() && head + tail == now.len()
 }
 
 fn is_line_end(text: &Rope, cursor: usize) -> bool {

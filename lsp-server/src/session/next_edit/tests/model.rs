@@ -152,7 +152,7 @@ impl Modelled {
         modelled
     }
 
-    /// What is offered at the first line, or why nothing is.
+    /// Returns what is offered at the first line, or why nothing is.
     async fn ask(&self) -> Result<OfferedEdit, Reason> {
         let at = Position { line: 0, column: 15 };
         let (uri, version) = (&self.user.uri, Some(self.user.document.version));
@@ -285,6 +285,24 @@ async fn a_completion_goes_first_and_the_model_is_asked_again() {
     modelled.user.session.services.touch();
     assert_eq!(asking.await.unwrap().unwrap().new, ", 2");
     assert_eq!(modelled.times_asked(), 2);
+}
+
+/// The change in it is far from the secret, and has none itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_holds_a_secret_is_not_quoted() {
+    const OTHER: &str = "file:///src/b.rs";
+    for (key, is_quoted) in [("AKIAIOSFODNN7EXAMPLQ", false), ("of the door", true)] {
+        let mut modelled = Modelled::of(TEXT, &[ANSWER]).await;
+        let text = format!("let key = \"{key}\";\nlet canary = start();\n");
+        let session = &modelled.user.session;
+        open(session, OTHER, &text);
+        let at = |column| Position { line: 1, column };
+        session.change(OTHER, 2, vec![(Some((at(13), at(18))), "begin".into())]).unwrap();
+        modelled.user.replace(0, "load", "load_all");
+        modelled.ask().await.unwrap();
+        let shown = modelled.asked.lock()[0].files.concat();
+        assert_eq!(shown.contains("canary"), is_quoted, "{shown}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
