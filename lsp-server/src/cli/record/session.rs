@@ -102,8 +102,8 @@ impl Recorded {
         }
     }
 
-    /// Makes changes of the text, whose offsets count UTF-16 units. It returns nothing if they are
-    /// of another text.
+    /// Makes changes of the text, whose offsets count UTF-16 units. Returns nothing if they are of
+    /// another text, or if a line that they touch holds a secret.
     fn change(&mut self, mut edit: Vec<(usize, usize, String)>) -> Option<()> {
         let text = self.text.as_mut()?;
         edit.sort_by_key(|(start, ..)| std::cmp::Reverse(*start));
@@ -112,6 +112,13 @@ impl Recorded {
             let to = text.try_utf16_cu_to_char(end).ok().filter(|to| from <= *to)?;
             text.remove(from..to);
             text.insert(from, &inserted);
+            // A secret may be completed here and be gone at the end.
+            let end = from + inserted.chars().count();
+            let lines = text.char_to_line(from)..=text.char_to_line(end);
+            let written: String = lines.map(|line| text.line(line).to_string()).collect();
+            if holds_secret(&written) {
+                return None;
+            }
             self.put_in.push_str(&inserted);
         }
         (text.len_bytes() <= TEXT_BYTES_MAX).then_some(())
@@ -173,6 +180,14 @@ mod tests {
             ("file:///p/b.rs", KEY, vec![changed(1, json!([[0, 20, ""]]))]),
             ("file:///p/b.rs", "", typed),
             ("file:///p/b.rs", &KEY[..10], vec![changed(1, json!([[10, 10, &KEY[10..]]]))]),
+            (
+                "file:///p/b.rs",
+                &KEY[..10],
+                vec![
+                    changed(1, json!([[10, 10, &KEY[10..]]])),
+                    changed(1, json!([[0, KEY.len(), ""]])),
+                ],
+            ),
             ("file:///p/b.rs", "ab", vec![changed(1, json!([[9, 9, "past the end"]]))]),
         ] {
             let mut entries = other.to_vec();
