@@ -36,7 +36,7 @@ pub fn with_block(text: &str, editor: Editor, form: Form, recipe: &str) -> Resul
     Ok([before, gap, &block, behind].concat())
 }
 
-/// What stands before and behind the recipe that is there, if there is one.
+/// Returns what stands before and behind the recipe that is there, if there is one.
 fn around_block(text: &str, editor: Editor) -> Result<Option<(&str, &str)>, Unsafe> {
     let (begin, end) = (begin(editor), end(editor));
     let mut place = 0;

@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of a file that is changed.
-const FILE_BYTES: u64 = 1 << 20;
+/// The most bytes of an editor's file that is read.
+pub const FILE_BYTES: u64 = 1 << 20;
 
 /// The most copies of one file.
 const COPIES_MAX: usize = 99;
@@ -42,7 +42,7 @@ impl SettingsFile<'_> {
         Ok(SettingsFile { path, text: Some(text) })
     }
 
-    /// What is there, or nothing.
+    /// Returns what is there, or nothing.
     pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }

@@ -84,7 +84,7 @@ pub fn run(home: &Paths, args: SetupArgs) -> Result<()> {
     done
 }
 
-/// What is filled into recipes, and whether the HTTP API is on.
+/// Returns what is filled into recipes, and whether the HTTP API is on.
 fn values(home: &Paths, editor: Editor, around: &Surroundings) -> Result<(Values, bool)> {
     let api = Configured::noted(home).config.api;
     let token = match editor.asks_by_http() {

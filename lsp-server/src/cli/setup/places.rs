@@ -1,11 +1,9 @@
 //! The files in which editors look for their settings.
 
+use super::file::FILE_BYTES;
 use super::recipe::{Editor, Form, Values};
 use crate::cli::surroundings::Surroundings;
 use std::path::PathBuf;
-
-/// The most bytes of a file that is searched for an old token.
-const FILE_BYTES: u64 = 1 << 20;
 
 /// An editor's file that asks Hone in a way that does not work any more.
 #[derive(Debug, PartialEq, Eq)]

@@ -108,7 +108,7 @@ impl Editor {
         }
     }
 
-    /// What a file has outside of the recipe if the user has set the same up by hand.
+    /// Returns what a file has outside of the recipe if the user has set the same up by hand.
     pub fn own_setup(self) -> Option<&'static str> {
         match self {
             Editor::Emacs => Some("copilot-server-executable"),
@@ -123,7 +123,7 @@ impl Editor {
         self == Editor::LlamaVim
     }
 
-    /// What else there is to do.
+    /// Returns what else there is to do.
     pub fn then(self) -> &'static str {
         match self {
             Editor::Vscode => {
@@ -156,7 +156,7 @@ impl Editor {
 }
 
 impl Form {
-    /// What begins a comment. `None` for JSON, which has no blocks.
+    /// Returns what begins a comment. `None` for JSON, which has no blocks.
     pub fn comment(self) -> Option<&'static str> {
         match self {
             Form::Json => None,
