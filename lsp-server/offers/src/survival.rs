@@ -137,7 +137,7 @@ impl Watch {
         text.slice(self.start.min(end)..end).to_string()
     }
 
-    /// What is found now. `true` if there is nothing more to wait for.
+    /// Returns what is found now. `true` if there is nothing more to wait for.
     fn look(
         &mut self,
         text: &Rope,
@@ -202,7 +202,7 @@ fn puts_back(edit: &Edit, start: usize, text: &str) -> bool {
         && with_line_feeds(&edit.inserted) == with_line_feeds(text)
 }
 
-/// Whether only blanks follow `line`, which begins at `start`, up to the end of the line.
+/// Returns whether only blanks follow `line`, which begins at `start`, up to the end of the line.
 fn ends_line(text: &Rope, start: usize, line: &str) -> bool {
     let end = (start + line.chars().count()).min(text.len_chars());
     let rest = text.slice(end..);
@@ -266,7 +266,7 @@ impl SurvivalWatch {
         self.watches.retain(|watch| !offers.contains(&watch.id));
     }
 
-    /// Whether the text that is typed at this place is watched already.
+    /// Returns whether the text that is typed at this place is watched already.
     pub fn awaits(&self, uri: &str, cursor: usize) -> bool {
         self.watches.iter().any(|watch| {
             let waits = matches!(watch.kind, Kind::Instead { left: false, .. });
@@ -310,7 +310,7 @@ impl SurvivalWatch {
         self.watches.iter().filter(move |watch| watch.uri == uri).map(|watch| &watch.id)
     }
 
-    /// What is found by now.
+    /// Returns what is found by now.
     pub fn look(&mut self, documents: &HashMap<String, Document>, now_ms: u64) -> Vec<Finding> {
         let (mut findings, may_tell) = (vec![], self.may_tell);
         self.watches.retain_mut(|watch| {

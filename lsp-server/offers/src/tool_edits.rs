@@ -5,13 +5,13 @@ use completion::document::Edit;
 use ropey::Rope;
 use std::ops::Range;
 
-/// Whether a tool may have made this edit of the text `was`. `place` is where the live offer
-/// begins, and where its next character would go.
+/// Returns whether a tool may have made this edit of the text `was`. `place` is where the live
+/// offer begins, and where its next character would go.
 pub fn may_be(was: &Rope, edit: &Edit, place: &Range<usize>) -> bool {
     respaces(was, edit, place) || puts_lines_above(was, edit, place)
 }
 
-/// Whether this edit of the text `was` may put in the final newline, as editors do on save.
+/// Returns whether this edit of the text `was` may put in the final newline, as editors do on save.
 pub fn is_final_newline(was: &Rope, edit: &Edit) -> bool {
     edit.start == was.len_chars() && is_one_break(&edit.inserted)
 }
@@ -30,9 +30,9 @@ pub fn taken_back(was: &Rope, edit: Edit, place: &Range<usize>) -> Edit {
     if is_same { Edit { start, ..edit } } else { edit }
 }
 
-/// Whether this edit of the text `was` is an entry of the editor's suggestion list that the user
-/// chose: it completes the word before the place. `told_from` is where the change begins that the
-/// editor told. With an entry, editors write the beginning of the word again, which they do not
+/// Returns whether this edit of the text `was` is an entry of the editor's suggestion list that the
+/// user chose: it completes the word before the place. `told_from` is where the change begins that
+/// the editor told. With an entry, editors write the beginning of the word again, which they do not
 /// with an offer, because that begins at the cursor. Clients of Copilot's agent write the whole
 /// line.
 pub fn completes_word(was: &Rope, told_from: usize, edit: &Edit, place: &Range<usize>) -> bool {
@@ -81,7 +81,8 @@ pub fn is_line_break(c: char) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether a tool may have turned the first text into the second, where `|` is the place.
+    /// Returns whether a tool may have turned the first text into the second, where `|` is the
+    /// place.
     fn is_tools(before: &str, removed: &str, inserted: &str) -> bool {
         let place = before.chars().position(|c| c == '|').unwrap();
         let edit_at = before.chars().position(|c| c == '^').unwrap();
@@ -117,7 +118,8 @@ mod tests {
         assert_eq!(seen(removal(4, 1), 1..2), removal(4, 1), "another mark");
     }
 
-    /// Whether the editor's change, which puts `text` in from `^` to `|`, is an entry of its list.
+    /// Returns whether the editor's change, which puts `text` in from `^` to `|`, is an entry of
+    /// its list.
     fn is_entry(before: &str, text: &str) -> bool {
         let told_from = before.chars().position(|c| c == '^').unwrap();
         let cursor = before.chars().position(|c| c == '|').unwrap() - 1;

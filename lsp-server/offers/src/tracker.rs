@@ -119,7 +119,7 @@ impl Live {
         }
     }
 
-    /// Where in the document its next character would go.
+    /// Returns where in the document its next character would go.
     fn cursor(&self) -> usize {
         self.offer.start + self.progress
     }
@@ -160,7 +160,7 @@ impl Live {
         Step::Away
     }
 
-    /// What an edit puts in at the cursor, if it goes on with the offer.
+    /// Returns what an edit puts in at the cursor, if it goes on with the offer.
     fn grow(&mut self, edit: &Edit) -> Option<Step> {
         let (cursor, end) = (self.cursor(), edit.start + edit.removed);
         // The marks before the edit may have been typed over by now, or left out of the edit since
@@ -268,7 +268,7 @@ enum By {
 }
 
 impl By {
-    /// How an offer ends that the edit does not continue. Without it, the offer stays.
+    /// Returns how an offer ends that the edit does not continue. Without it, the offer stays.
     fn away(self) -> Option<End> {
         match self {
             By::User | By::List => Some(End::Edited),
@@ -368,8 +368,8 @@ impl Tracker {
         std::mem::take(&mut self.decided_now)
     }
 
-    /// What remains of the live offer at this cursor of a text, if the text still agrees with it.
-    /// While the user types along, no new computation and no new offer are needed.
+    /// Returns what remains of the live offer at this cursor of a text, if the text still agrees
+    /// with it. While the user types along, no new computation and no new offer are needed.
     pub fn continuation(
         &mut self,
         uri: &str,
@@ -411,7 +411,7 @@ impl Tracker {
         }
     }
 
-    /// Where in a document the live offer begins, and where its next character would go.
+    /// Returns where in a document the live offer begins, and where its next character would go.
     pub fn place(&self, uri: &str) -> Option<Range<usize>> {
         let live = self.live.as_ref()?.current();
         (live.offer.uri == uri).then(|| live.offer.start..live.cursor())
@@ -677,7 +677,7 @@ pub fn with_line_feeds(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
 }
 
-/// Whether an editor inserts this when the user types one opening mark.
+/// Returns whether an editor inserts this when the user types one opening mark.
 fn is_auto_closed_pair(inserted: &str) -> bool {
     matches!(inserted, "()" | "[]" | "{}" | "\"\"" | "''" | "``")
 }

@@ -163,7 +163,7 @@ fn next_edit_model(home: &Paths, config: &Config) -> Result<Option<String>> {
     Ok(Some(name.clone()))
 }
 
-/// How the model for next edits is loaded. Its file may come after the daemon has started.
+/// Returns what loads the model for next edits. Its file may come after the daemon has started.
 fn loading(home: Paths, config: Config, name: String, preempts: Arc<LearnerPreemption>) -> Load {
     Box::new(move || {
         let failed = |error: &dyn std::fmt::Display| EngineError::Failed(error.to_string());

@@ -56,7 +56,7 @@ impl Surroundings {
         folders.map(|folder| folder.join(&file)).find(|path| is_executable(path))
     }
 
-    /// Whether a path leads to this program.
+    /// Returns whether a path leads to this program.
     pub fn is_this(&self, path: &Path) -> bool {
         path.canonicalize().is_ok_and(|path| path == self.program)
     }

@@ -127,12 +127,12 @@ impl CursorContext {
         behind
     }
 
-    /// Where an offer's text goes into the document, in characters.
+    /// Returns where an offer's text goes into the document, in characters.
     pub fn start(&self) -> usize {
         self.cursor - self.rest_of_entry().chars().count()
     }
 
-    /// What stands before an answer in the text of its offer.
+    /// Returns what stands before an answer in the text of its offer.
     pub fn rest_of_entry(&self) -> &str {
         self.entry.as_ref().map_or("", |entry| &entry.rest)
     }
@@ -178,7 +178,7 @@ impl CursorContext {
         if self.around.has_crlf { text.replace('\n', "\r\n") } else { text }
     }
 
-    /// What the gate sees of an answer here.
+    /// Returns what the gate sees of an answer here.
     pub fn surroundings<'a>(
         &'a self,
         text: &'a str,
@@ -216,7 +216,7 @@ impl CursorContext {
         Sampling { temperature, seed: self.seed() }
     }
 
-    /// What the engine is to do.
+    /// Returns what the engine is to do.
     pub fn request(
         &self,
         prompt: FimPrompt,
@@ -486,8 +486,8 @@ impl State {
         self.end_request(asked);
     }
 
-    /// Whether the user reads rather than types here: behind a text that was just accepted, or on a
-    /// line that was just begun. Nobody has to wait there for the next key.
+    /// Returns whether the user reads rather than types here: behind a text that was just accepted,
+    /// or on a line that was just begun. Nobody has to wait there for the next key.
     pub(super) fn is_at_rest(&self, context: &CursorContext) -> bool {
         let (uri, start) = (&context.uri, context.start());
         let is_accepted = self.offers.was_accepted_until(uri, start);
@@ -571,7 +571,7 @@ pub(super) fn suggestion(
     Suggestion { id, position, replaces: marks.len() as u32, text, entry }
 }
 
-/// How far the answer to a request may reach.
+/// Returns how far the answer to a request may reach.
 pub fn stop_rule(
     text: &Rope,
     cursor: usize,

@@ -24,9 +24,9 @@ pub struct ResponseBuilder<'a> {
     services: &'a Services,
     asked: &'a PendingRequest,
     generated: &'a Generated,
-    /// Whether the record of these answers, prompt and all, may be stored.
+    /// True if the record of these answers, prompt and all, may be stored.
     may_store: bool,
-    /// Whether what was computed of the prompt is kept for the learner.
+    /// True if what was computed of the prompt is kept for the learner.
     hands_over: bool,
 }
 
@@ -137,7 +137,7 @@ impl<'a> ResponseBuilder<'a> {
         }
     }
 
-    /// Whether a text is shorter than the user's eagerness asks for.
+    /// Returns whether a text is shorter than the user's eagerness asks for.
     fn is_too_short(&self, shown: &str) -> bool {
         let asked = self.asked;
         let least = asked.settings.completion.eagerness_in(&asked.context.language).least_chars();
@@ -165,7 +165,7 @@ impl<'a> ResponseBuilder<'a> {
             .then(|| Suppressed::of(held_back, adapter, &place.uri, place.cursor))
     }
 
-    /// Why nothing of an answer is shown.
+    /// Returns why nothing of an answer is shown.
     fn reason(&self, answer: &Answer, decision: &Decision) -> Reason {
         let config = &self.asked.settings;
         if let Some(gate) = decision.gate.as_ref().filter(|_| held_back(decision)) {
@@ -189,7 +189,7 @@ impl<'a> ResponseBuilder<'a> {
         }
     }
 
-    /// Whether an answer may be shown, and why.
+    /// Returns whether an answer may be shown, and why.
     fn decide(&self, text: &str, answer: &Answer, may_be_defect: bool) -> Decision {
         let asked = self.asked;
         let invoked = asked.trigger == Trigger::Invoked;

@@ -309,8 +309,8 @@ async fn an_edit_while_computing_means_that_nothing_was_offered() {
     assert_eq!(session.services.recorder.counts().total, 0);
 }
 
-/// Whether a cursor that is put somewhere has its prompt prepared once a request has
-/// ended, which `end` waits for.
+/// Returns whether a cursor that is put somewhere has its prompt prepared once a request has ended,
+/// which `end` waits for.
 async fn prepares_after(
     takes: Duration,
     fails: Option<fn() -> EngineError>,
@@ -395,7 +395,7 @@ async fn what_is_forgotten_while_computing_is_not_offered_and_is_no_error() {
     assert_eq!(session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.len(), 1);
 }
 
-/// What is written instead of an offer, in events, if `forget` comes in between.
+/// Returns what is written instead of an offer, in events, if `forget` comes in between.
 async fn told_instead(forget: impl Fn(&Session, &OfferId)) -> usize {
     let (_folder, session) = session(Duration::ZERO).await;
     let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions.remove(0);

@@ -263,7 +263,7 @@ impl Arguments {
         self.limit.unwrap_or(PLACES)
     }
 
-    /// How often the developer slips. The last share of `--noise` counts.
+    /// Returns how often the developer slips. The last share of `--noise` counts.
     pub fn slips(&self) -> f64 {
         let share = |noise: &Noise| match noise {
             Noise::Slips(share) => Some(*share),
@@ -272,7 +272,7 @@ impl Arguments {
         self.noise.iter().rev().find_map(share).unwrap_or(NOISE)
     }
 
-    /// What happens beside the developer's typing, each once and in one order.
+    /// Returns what happens beside the developer's typing, each once and in one order.
     pub fn disturbances(&self) -> Vec<Disturbance> {
         let is_on = |one: &Disturbance| self.noise.contains(&Noise::Disturbance(*one));
         Disturbance::value_variants().iter().copied().filter(is_on).collect()

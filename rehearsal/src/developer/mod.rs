@@ -84,7 +84,7 @@ pub enum Manner {
 }
 
 impl Manner {
-    /// How long the offer stands before the developer does something.
+    /// Returns how long the offer stands before the developer does something.
     pub fn look_ms(self, offered: &str) -> u64 {
         match self {
             Manner::Exact { .. } => limits::LOOK_MS,
@@ -92,7 +92,8 @@ impl Manner {
         }
     }
 
-    /// What the developer does with the text `offered`, where `rest` is what they really wrote.
+    /// Returns what the developer does with the text `offered`, where `rest` is what they really
+    /// wrote.
     pub fn decide(self, offered: &str, rest: &str, draw: PlaceDraws) -> Action {
         match self {
             Manner::Exact { noise } => decide(offered, rest, draw, noise),

@@ -131,7 +131,7 @@ impl Judging {
         self.draws.blind < self.person.blind
     }
 
-    /// How long the offer stands before they do something.
+    /// Returns how long the offer stands before they do something.
     pub fn look_ms(self, offered: &str) -> u64 {
         if self.is_blind() {
             let (least, most) = BLIND_MS;
@@ -143,7 +143,8 @@ impl Judging {
         (LOOK_MS * logarithm.exp()).clamp(least, most) as u64
     }
 
-    /// What they do with an offer where `rest` is what they write. `draw` says how they reject.
+    /// Returns what they do with an offer where `rest` is what they write. `draw` says how they
+    /// reject.
     pub fn decide(self, offered: &str, rest: &str, draw: PlaceDraws) -> Action {
         if self.is_blind() {
             return Action::Reject(RejectBy::TypingOn);

@@ -182,7 +182,7 @@ impl Log {
         Ok(Some(What::Selected { document, carets }))
     }
 
-    /// What another part of the editor says about a document.
+    /// Returns what another part of the editor says about a document.
     fn told(&mut self, document: usize, data: &Value) -> Option<What> {
         match data["sourceId"].as_str()? {
             "TextModel.setChangeReason" => {
@@ -209,7 +209,7 @@ impl Log {
     }
 }
 
-/// Whether the format is one that can be read.
+/// Returns whether the format is one that can be read.
 fn known(document_type: &Value) -> Result<(), String> {
     match document_type.as_str() {
         Some(name) if name.starts_with(DOCUMENT_TYPE) => Ok(()),
@@ -218,7 +218,7 @@ fn known(document_type: &Value) -> Result<(), String> {
     }
 }
 
-/// What another tool answered, if the entry is about that.
+/// Returns what another tool answered, if the entry is about that.
 fn ended(data: &mut Value) -> Result<Option<What>, String> {
     if data["sourceId"] != "InlineCompletions.fetch" || data["kind"] != "end" {
         return Ok(None);

@@ -144,7 +144,7 @@ pub fn table(arms: &[PlayFigures]) -> String {
     text
 }
 
-/// Why nothing was shown, the most frequent reasons first.
+/// Returns why nothing was shown, the most frequent reasons first.
 fn silence(figures: &PlayFigures, is_named: bool) -> String {
     let mut reasons: Vec<(&String, &u64)> =
         figures.reasons.iter().filter(|(name, _)| *name != "shown").collect();

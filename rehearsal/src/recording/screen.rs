@@ -31,7 +31,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// The server answers with an offer at a byte. It may be the one that is there already.
+    /// The server sends an offer at a byte. It may be the one that is there already.
     pub fn show(
         &mut self,
         id: &str,

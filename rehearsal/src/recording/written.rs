@@ -138,7 +138,7 @@ mod tests {
         Event { entry: 1, at_ms, what }
     }
 
-    /// What is written at byte 10, where `kept` stands.
+    /// Returns what is written at byte 10, where `kept` stands.
     fn written(kept: &str, changes: &[(u64, usize, usize, &str)]) -> Option<String> {
         let events: Vec<Event> = changes.iter().copied().map(change).collect();
         next(&events, 0, 10, kept, 1)

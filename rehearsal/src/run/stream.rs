@@ -237,7 +237,7 @@ impl Stream<'_, '_> {
         Disturbed::draw(&self.settings.disturbances, &mut rng)
     }
 
-    /// How the developer meets an offer at this place.
+    /// Returns how the developer meets an offer at this place.
     fn manner(&self) -> Manner {
         let RunSettings { seed, noise, developer, .. } = *self.settings;
         match developer {

@@ -119,7 +119,7 @@ pub fn editors(around: &Surroundings, sessions: usize) -> Vec<Check> {
     checks
 }
 
-/// Whether an editor starts this program.
+/// Returns whether an editor starts this program.
 fn judged(found: &Integration, around: &Surroundings) -> Check {
     let Integration { editor, program, setting } = found;
     let this = around.program.display();
@@ -261,7 +261,7 @@ fn named(around: &Surroundings) -> Vec<Integration> {
     found
 }
 
-/// Whether a text names the program or the plugin between quotes, or requires the plugin.
+/// Returns whether a text names the program or the plugin between quotes, or requires the plugin.
 fn mentions_hone(text: &str) -> bool {
     let quoted = ['"', '\''].iter().any(|quote| text.contains(&format!("{quote}hone{quote}")));
     quoted || text.contains("hone-dev/hone") || named_program(text).is_some()

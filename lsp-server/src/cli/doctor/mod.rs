@@ -76,7 +76,7 @@ impl Check {
 pub struct Report {
     pub hone: &'static str,
     pub system: String,
-    /// Whether nothing is wrong.
+    /// True if nothing is wrong.
     pub ok: bool,
     pub checks: Vec<Check>,
 }

@@ -118,7 +118,7 @@ fn with_slashes(text: &str) -> String {
     shown
 }
 
-/// Where the next path begins. `before` is the character before the text.
+/// Returns where the next path begins. `before` is the character before the text.
 fn path_start(text: &str, before: Option<char>) -> Option<usize> {
     let mut before = before;
     for (at, c) in text.char_indices() {

@@ -180,8 +180,8 @@ impl Story {
         }
     }
 
-    /// What the server makes of this change, if the played user's screen can tell: `None` if the
-    /// same two texts come about by another change on another side of the offer.
+    /// Returns what the server makes of this change, if the played user's screen can tell: `None`
+    /// if the same two texts come about by another change on another side of the offer.
     fn as_server_sees(&self, number: usize, change: &Change, sent: &Change) -> Option<Change> {
         let old = &self.buffers[number].text;
         let mut seen = sent.reduced(old);
@@ -235,7 +235,7 @@ impl Story {
         vec![report]
     }
 
-    /// Whether a change is one of a tool for everybody who sees nothing but the text.
+    /// Returns whether a change is one of a tool for everybody who sees nothing but the text.
     fn is_tools(&self, number: usize, change: &Change) -> bool {
         let old = &self.buffers[number].text;
         let Some(ghost) = self.screen.ghost_in(number) else { return true };

@@ -21,12 +21,12 @@ pub struct EditCandidate {
     pub language: String,
     pub seen: Surroundings,
     pub cursor_line: usize,
-    /// Whether the log may hold it.
+    /// True if the log may hold it.
     pub may_store: bool,
 }
 
 impl EditCandidate {
-    /// What was found, if it fits the documents as they are now.
+    /// Returns what was found, if it fits the documents as they are now.
     pub fn of(state: &State, asked: &Asked, edit: NextEdit) -> Option<EditCandidate> {
         let document = state.documents.get(&*edit.file)?;
         let text = &document.text;
@@ -55,7 +55,7 @@ impl EditCandidate {
         Some(EditCandidate { edit, place, path, language, seen, cursor_line, may_store })
     }
 
-    /// Whether what is to be replaced stands at the place now.
+    /// Returns whether what is to be replaced stands at the place now.
     pub fn fits(&self, state: &State) -> bool {
         state.documents.get(&*self.edit.file).is_some_and(|document| {
             let text = &document.text;
@@ -66,7 +66,8 @@ impl EditCandidate {
     }
 }
 
-/// Whether no line between these two begins at the left margin, as the lines of a function do.
+/// Returns whether no line between these two begins at the left margin, as the lines of a function
+/// do.
 fn is_in_same_block(text: &Rope, one: usize, other: usize) -> bool {
     let lines = one.min(other)..one.max(other);
     lines.len() <= BLOCK_LINES_MAX

@@ -65,9 +65,9 @@ impl Finder {
         &self.rejected
     }
 
-    /// Where the user may want to go on, the likeliest place first, or why nowhere. `documents` is
-    /// called only if there is something to search for; the document with the cursor comes first,
-    /// and the number is the cursor's character in it.
+    /// Returns where the user may want to go on, the likeliest place first, or why nowhere.
+    /// `documents` is called only if there is something to search for; the document with the cursor
+    /// comes first, and the number is the cursor's character in it.
     pub fn find(
         &mut self,
         count: usize,

@@ -191,7 +191,7 @@ impl Inbox {
         std::mem::take(&mut self.news)
     }
 
-    /// Whether this is an edit of this session. Its outcome may be known already.
+    /// Returns whether this is an edit of this session. Its outcome may be known already.
     pub fn knows(&self, id: &str) -> bool {
         self.live.as_ref().is_some_and(|live| live.id == id)
             || self.ended.iter().any(|ended| ended.id == id)

@@ -100,12 +100,12 @@ impl Live {
         self.shown = true;
     }
 
-    /// Whether the user is writing at the place, so that the outcome is about to show.
+    /// Returns whether the user is writing at the place, so that the outcome is about to show.
     pub fn is_touched(&self) -> bool {
         self.is_touched
     }
 
-    /// Whether all that was changed since it was offered is at its place.
+    /// Returns whether all that was changed since it was offered is at its place.
     pub fn is_all_that_changes(&self) -> bool {
         !self.is_left
     }
@@ -116,7 +116,7 @@ impl Live {
         Ended { id: self.id, edit: self.edit, outcome, place }
     }
 
-    /// Whether this is the same edit at the same place.
+    /// Returns whether this is the same edit at the same place.
     pub fn is(&self, edit: &NextEdit, place: &Range<usize>) -> bool {
         let is_same = self.edit.file == edit.file && self.edit.rule == edit.rule;
         is_same && self.place == *place && self.edit.new == edit.new && !self.is_touched
@@ -130,7 +130,7 @@ impl Live {
         if is_seen { outcome } else { NextEditOutcome::Unseen }
     }
 
-    /// What a message makes of the edit. None while that is open.
+    /// Returns what a message makes of the edit. None while that is open.
     pub fn changed(&mut self, message: &Message, now_ms: u64) -> Option<NextEditOutcome> {
         if message.uri != &*self.edit.file {
             self.is_left = true;
@@ -166,8 +166,8 @@ impl Live {
         self.edited_elsewhere(message, now_ms)
     }
 
-    /// Whether the message makes the whole edit and nothing else. The texts are compared, because
-    /// clients report the same change at different places.
+    /// Returns whether the message makes the whole edit and nothing else. The texts are compared,
+    /// because clients report the same change at different places.
     fn is_made_by(&self, message: &Message) -> bool {
         let (old, new) = (self.edit.old.chars().count(), self.edit.new.chars().count());
         let expected_chars = (message.was.len_chars() + new).checked_sub(old);

@@ -173,7 +173,8 @@ impl State {
         Some(answer)
     }
 
-    /// Whether nobody has asked again, and the document is still the one that was asked about.
+    /// Returns whether nobody has asked again, and the document is still the one that was asked
+    /// about.
     pub(super) fn is_current(&self, asked: &Asked) -> bool {
         let document = self.documents.get(&asked.uri);
         self.next_edits.asked == asked.number

@@ -74,7 +74,7 @@ impl User {
         self.session.next_edit(&self.uri, Some(self.document.version), at, trigger).await.ok()
     }
 
-    /// Why the last request ended as it did.
+    /// Returns why the last request ended as it did.
     fn why(&self) -> Reason {
         self.session.services.requests.latest()[0].reason.clone()
     }

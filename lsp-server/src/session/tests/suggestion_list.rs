@@ -3,7 +3,7 @@
 use super::*;
 use crate::services::reason::Reason;
 
-/// What the list offers at the cursor, behind `typed`.
+/// Returns what the list offers at the cursor, behind `typed`.
 fn selected(typed: &str, text: &str) -> Option<Selected> {
     let end = Position { line: 1, column: 4 + typed.len() as u32 };
     Some(Selected { range: (CURSOR, end), text: text.into() })

@@ -250,7 +250,7 @@ impl<'r> Play<'r> {
         }
     }
 
-    /// What an accepted change takes of the offer on the recording's screen.
+    /// Returns what an accepted change takes of the offer on the recording's screen.
     fn taken(&mut self, document: usize, changes: &[Replacement]) -> Option<(OfferId, Taken)> {
         let screen = self.screen.as_mut().filter(|screen| screen.document == document);
         let ([change], Some(screen)) = (changes, screen) else {

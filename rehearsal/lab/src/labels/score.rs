@@ -63,8 +63,8 @@ impl Score {
     }
 }
 
-/// Whether a label says what was taken. Who takes a part and types the rest has typed it all. A
-/// part need not be told from typing, because both earn the same.
+/// Returns whether a label says what was taken. Who takes a part and types the rest has typed it
+/// all. A part need not be told from typing, because both earn the same.
 fn is_right(accept: &Accept, labelled: &Labelled) -> bool {
     let Some((outcome, _)) = labelled.outcome else { return false };
     match (accept.taken, outcome) {

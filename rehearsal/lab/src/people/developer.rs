@@ -78,7 +78,7 @@ impl Developer {
     }
 }
 
-/// How long an offer stood, in seconds.
+/// Returns how long an offer stood, in seconds.
 fn look_s(verdict: &Verdict) -> Option<f64> {
     verdict.decided_s.map(|decided| decided - verdict.shown_s)
 }
@@ -103,8 +103,8 @@ fn judged(person: usize, own: &[&Verdict]) -> Vec<Judged> {
     own.iter().enumerate().filter_map(one).collect()
 }
 
-/// What stands behind an offer's place in a later prompt: in the first that is long enough to
-/// compare, or else the longest.
+/// Returns what stands behind an offer's place in a later prompt: in the first that is long enough
+/// to compare, or else the longest.
 fn written<'v>(verdict: &Verdict, later: &[&'v Verdict]) -> Option<&'v str> {
     let before = verdict.before.as_str();
     let from = (before.len().saturating_sub(TAIL_BYTES)..=before.len())

@@ -109,7 +109,7 @@ pub fn line_logprob(one: &Candidate) -> f64 {
     one.logprobs.iter().map(|&logprob| f64::from(logprob)).sum::<f64>().max(LEAST_LINE_LOGPROB)
 }
 
-/// How much of this text the others begin with too, on average.
+/// Returns how much of this text the others begin with too, on average.
 fn agreement(candidates: &[Candidate], index: usize) -> f64 {
     let own = candidates[index].text;
     let length = own.chars().count().max(1) as f64;
@@ -129,8 +129,8 @@ fn share_known(text: &str, near: &HashSet<&str>) -> f64 {
     if all == 0 { 0.5 } else { f64::from(known) / f64::from(all) }
 }
 
-/// How like the line would be to the one above or below: the share of characters that both begin
-/// with, and 1 if they are the same.
+/// Returns how like the line would be to the one above or below: the share of characters that both
+/// begin with, and 1 if they are the same.
 fn likeness(text: &str, around: &Surroundings) -> f64 {
     let line = format!("{}{text}", around.line_before);
     let line = line.trim();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// A text in place of some bytes.
+/// A text that replaces some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub range: Range<usize>,
@@ -176,8 +176,8 @@ impl Rated {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// How people rated what leads to this text of a document. Where two candidates lead there, the
-    /// worse rating counts.
+    /// Returns how people rated what leads to this text of a document. Where two candidates lead
+    /// there, the worse rating counts.
     pub fn score_of(&self, recording: &Recording, path: &str, text: &str) -> Option<Score> {
         let before = recording.text(path)?;
         let leads_there = |candidate: &&Candidate| {

@@ -9,7 +9,7 @@ use crate::run::ledger::LabelCounts;
 use crate::run::record::{LineRecord, RequestRecord, Update};
 use std::time::Duration;
 
-/// What becomes of the request in a line: `None` is no offer, else whether it is accepted.
+/// Returns what becomes of the request in a line: `None` is no offer, else whether it is accepted.
 type Script = fn(usize) -> Option<bool>;
 
 /// Lines of ten characters with a request each; five of them are a commit.

@@ -82,7 +82,7 @@ impl<'a> Tried<'a> {
         self.features.iter().zip(&self.outcomes).map(|(features, one)| (*features, one.is_exact))
     }
 
-    /// What a candidate is worth; nothing where no candidate shows anything.
+    /// Returns what a candidate is worth; nothing where no candidate shows anything.
     fn outcome(&self, index: usize) -> Outcome {
         self.outcomes.get(index).copied().unwrap_or_default()
     }
@@ -104,7 +104,7 @@ fn errors(record: &Record, line: &str) -> usize {
     syntax::errors(&record.language, &text).unwrap_or_default()
 }
 
-/// What the choices give, as text.
+/// Returns what the choices give, as text.
 pub fn report(records: &[Record], tuning: &[String]) -> String {
     let mut report = String::new();
     for count in [INSTALLED, usize::MAX] {
