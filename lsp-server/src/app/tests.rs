@@ -97,6 +97,7 @@ async fn where_a_candidate_cannot_answer_the_adapter_that_serves_does() {
         scripted: fixtures::engine(&["x"]),
         generate: Box::new(generate),
         prepared: Arc::default(),
+        continued: None,
     };
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
     let app = testing::app::start(&home, Config::default(), engine, clock, log).await;

@@ -226,6 +226,7 @@ async fn an_offer_that_ran_out_of_time_gives_way_to_the_whole_line() {
             Ok(generated)
         }),
         prepared: Arc::default(),
+        continued: None,
     };
     let (_folder, session) = session_with(engine).await;
     let cut = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
@@ -323,7 +324,7 @@ async fn prepares_after(
         let answer = scripted.generate(request, abort)?;
         fails.map_or(Ok(answer), |fails| Err(fails()))
     });
-    let engine = HookedEngine { scripted, generate, prepared: prepared.clone() };
+    let engine = HookedEngine { scripted, generate, prepared: prepared.clone(), continued: None };
     let (_folder, session) = session_with(engine).await;
     end(session.clone()).await;
     session.focus(URI, CURSOR).unwrap();

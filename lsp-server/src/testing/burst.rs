@@ -27,7 +27,12 @@ fn held_engine(asked: UnboundedSender<String>, hold: Receiver<()>) -> HookedEngi
         }
         scripted.generate(request, abort)
     });
-    HookedEngine { scripted: fixtures::engine(&["call(x);"]), generate, prepared: Arc::default() }
+    HookedEngine {
+        scripted: fixtures::engine(&["call(x);"]),
+        generate,
+        prepared: Arc::default(),
+        continued: None,
+    }
 }
 
 /// All requests wait for the engine at the same time, and it computes only the last.

@@ -3,6 +3,7 @@
 use crate::adapters::registry::Entry;
 use crate::paths::Paths;
 use completion::prompt::FimPrompt;
+use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::event::{AdapterVersion, Completion, EventKind};
@@ -30,12 +31,16 @@ pub fn engine(answers: &'static [&'static str]) -> ScriptedEngine {
 type Generate =
     dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
 
+type Continue = dyn FnMut(&Continuation, &AtomicBool) -> Result<Continued, EngineError> + Send;
+
 /// A [`ScriptedEngine`] in whose place a test answers requests, and which counts the prompts that
 /// it prepares.
 pub struct HookedEngine {
     pub scripted: ScriptedEngine,
     pub generate: Box<Generate>,
     pub prepared: Arc<AtomicUsize>,
+    /// Continues files, if the test has a model for next edits.
+    pub continued: Option<Box<Continue>>,
 }
 
 impl Engine for HookedEngine {
@@ -53,6 +58,17 @@ impl Engine for HookedEngine {
         abort: &AtomicBool,
     ) -> Result<Generated, EngineError> {
         (self.generate)(&mut self.scripted, request, abort)
+    }
+
+    fn continued(
+        &mut self,
+        request: &Continuation,
+        abort: &AtomicBool,
+    ) -> Result<Continued, EngineError> {
+        match &mut self.continued {
+            Some(continued) => continued(request, abort),
+            None => self.scripted.continued(request, abort),
+        }
     }
 
     fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {

@@ -54,6 +54,7 @@ async fn api() -> Api {
             engine::Engine::generate(scripted, request, abort)
         }),
         prepared: Arc::default(),
+        continued: None,
     };
     let app = testing::app::start(&home, config, engine, clock.clone(), log.clone()).await;
     Api { clients: HttpClients::new(app), clock, log, asked, held, _folder: folder }

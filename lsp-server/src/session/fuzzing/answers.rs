@@ -18,6 +18,7 @@ pub fn engine() -> HookedEngine {
         scripted: fixtures::engine(&[]),
         generate: Box::new(|_, request, _| Ok(generated(request))),
         prepared: Arc::new(AtomicUsize::new(0)),
+        continued: None,
     }
 }
 

@@ -9,18 +9,16 @@ use crate::services::reason::{ModelSilence, Reason};
 use crate::session::next_edit::OfferedEdit;
 use crate::session::request::Trigger;
 use crate::testing;
-use crate::testing::fixtures::eventually;
+use crate::testing::fixtures::{HookedEngine, eventually};
 use completion::document::Position;
-use completion::prompt::FimPrompt;
 use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;
 use engine::worker::{EngineHandle, IdleRule};
-use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
+use engine::{Engine, EngineError};
 use feedback::clock::{Clock, ManualClock};
-use feedback::event::{AdapterVersion, EventKind, NextEditKind, NextEditOutcome};
+use feedback::event::{EventKind, NextEditKind, NextEditOutcome};
 use feedback::log::MemoryLog;
 use parking_lot::Mutex;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,36 +31,13 @@ const SAME: &str = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n
 
 /// A model for next edits that gives one answer after the other, and the last one from then on. An
 /// empty answer is computed until somebody interrupts it.
-struct Writer {
-    scripted: ScriptedEngine,
+fn writer(
     answers: Arc<Mutex<Vec<&'static str>>>,
     asked: Arc<Mutex<Vec<Continuation>>>,
-}
-
-impl Engine for Writer {
-    fn info(&self) -> EngineInfo {
-        self.scripted.info()
-    }
-
-    fn tokenizer(&self) -> Tokenizer {
-        self.scripted.tokenizer()
-    }
-
-    fn generate(
-        &mut self,
-        request: &Request,
-        abort: &AtomicBool,
-    ) -> Result<Generated, EngineError> {
-        self.scripted.generate(request, abort)
-    }
-
-    fn continued(
-        &mut self,
-        request: &Continuation,
-        abort: &AtomicBool,
-    ) -> Result<Continued, EngineError> {
-        self.asked.lock().push(request.clone());
-        let mut answers = self.answers.lock();
+) -> HookedEngine {
+    let continued = move |request: &Continuation, abort: &AtomicBool| {
+        asked.lock().push(request.clone());
+        let mut answers = answers.lock();
         let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0] };
         drop(answers);
         while answer.is_empty() {
@@ -79,27 +54,12 @@ impl Engine for Writer {
             tokens: 1,
             took: Duration::ZERO,
         })
-    }
-
-    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-        self.scripted.warm(prompt, abort)
-    }
-
-    fn score(
-        &mut self,
-        request: &ScoreRequest,
-        abort: &AtomicBool,
-    ) -> Result<Vec<Score>, EngineError> {
-        self.scripted.score(request, abort)
-    }
-
-    fn load_adapter(
-        &mut self,
-        version: AdapterVersion,
-        path: &Path,
-        keep: &[AdapterVersion],
-    ) -> Result<(), EngineError> {
-        self.scripted.load_adapter(version, path, keep)
+    };
+    HookedEngine {
+        scripted: scripted(),
+        generate: Box::new(|scripted, request, abort| scripted.generate(request, abort)),
+        prepared: Arc::default(),
+        continued: Some(Box::new(continued)),
     }
 }
 
@@ -131,8 +91,7 @@ impl Modelled {
         let load = move || {
             *counts.lock() += 1;
             let (answers, asked) = (says.clone(), notes.clone());
-            let writer = Writer { scripted: scripted(), answers, asked };
-            EngineHandle::start(move || Ok(writer), |_| (), IdleRule::default())
+            EngineHandle::start(move || Ok(writer(answers, asked)), |_| (), IdleRule::default())
         };
         let model = Some(Arc::new(NextEditModel::new(Box::new(load))));
         let clock = Arc::new(ManualClock::starting_at(1_000_000));
