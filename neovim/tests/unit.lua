@@ -1,5 +1,6 @@
 --- Tests that need neither a screen nor a server.
 
+local Pause = require('hone.pause')
 local check = require('check')
 local commands = require('hone.commands')
 local models = require('hone.models')
@@ -9,6 +10,7 @@ local options = require('hone.options')
 local scratch = require('hone.scratch')
 local server = require('hone.server')
 local undo = require('hone.undo')
+local wait = require('wait')
 
 --- Cuts a text with `part` until nothing is left.
 local function pieces(text, part)
@@ -122,6 +124,38 @@ return {
         return true
       end))
       check.equal(1, starts_after_end(nil), 'a Neovim that cannot say it')
+    end,
+  },
+  {
+    'a call that waits for its turn after its pause is taken back',
+    function()
+      local pause, calls, after = Pause.new(), {}, false
+      local function call(name)
+        return function()
+          table.insert(calls, name)
+        end
+      end
+      pause:start(0, call('stopped'))
+      -- Time passes while nothing else has its turn.
+      vim.uv.sleep(2)
+      vim.uv.run('nowait')
+      check.equal(true, pause:is_waiting())
+      pause:stop()
+      check.equal(false, pause:is_waiting())
+      pause:start(0, call('replaced'))
+      vim.uv.sleep(2)
+      vim.uv.run('nowait')
+      pause:start(0, call('meant'))
+      wait.until_('the call that is meant', function()
+        return not pause:is_waiting()
+      end)
+      vim.schedule(function()
+        after = true
+      end)
+      wait.until_('what was scheduled before', function()
+        return after
+      end)
+      check.equal({ 'meant' }, calls)
     end,
   },
   {

@@ -1,6 +1,7 @@
 --- Tells the server where the cursor came to rest. The model can then read the surrounding code
 --- before the first request comes.
 
+local Pause = require('hone.pause')
 local session = require('hone.session')
 local api = vim.api
 
@@ -11,7 +12,7 @@ local METHOD = 'textDocument/didFocus'
 --- A cursor that only passes through a line does not rest there.
 local RESTS_MS = 250
 
-local timer = assert(vim.uv.new_timer())
+local pause = Pause.new()
 
 local function tell()
   local buf = api.nvim_get_current_buf()
@@ -23,8 +24,7 @@ end
 
 --- Is called when the cursor moved or another window became current.
 function M.moved()
-  timer:stop()
-  timer:start(RESTS_MS, 0, vim.schedule_wrap(tell))
+  pause:start(RESTS_MS, tell)
 end
 
 return M

@@ -1,6 +1,7 @@
 --- The next edit: what the user changed twice is offered where it comes next. One key goes there,
 --- and again makes the edit.
 
+local Pause = require('hone.pause')
 local line_breaks = require('hone.line_breaks')
 local notify = require('hone.notify')
 local options = require('hone.options')
@@ -41,7 +42,7 @@ local live
 ---@type { buf: integer, path: string, line: integer, hint: string }?
 local elsewhere
 
-local timer = assert(vim.uv.new_timer())
+local pause = Pause.new()
 
 --- Requests so far. Only the newest one is shown.
 local asked = 0
@@ -228,7 +229,7 @@ local function ask(kind, by_key)
     return
   end
   -- A request that waits for its pause must not overtake this one.
-  timer:stop()
+  pause:stop()
   asked, unanswered = asked + 1, unanswered + 1
   local number = asked
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
@@ -263,7 +264,7 @@ function M.changed()
   if not client_of(buf) then
     return
   end
-  timer:stop()
+  pause:stop()
   if live then
     draw()
   elseif elsewhere then
@@ -274,7 +275,7 @@ function M.changed()
       ask(AUTOMATIC)
     end
   end)
-  timer:start(RESTS_MS, 0, vim.schedule_wrap(later))
+  pause:start(RESTS_MS, later)
 end
 
 --- Is called when the cursor moved or another buffer came into the window.
@@ -352,14 +353,14 @@ function M.dismiss()
   end
   live.client:notify('hone/didReject', { id = live.id, reason = 'esc' })
   asked = asked + 1
-  timer:stop()
+  pause:stop()
   drop()
   return true
 end
 
 --- Takes the next edit from the screen without a verdict.
 function M.abandon()
-  timer:stop()
+  pause:stop()
   asked = asked + 1
   drop()
 end
@@ -370,7 +371,7 @@ end
 
 --- Returns true while a request waits for its pause, or for its answer.
 function M.is_waiting()
-  return timer:is_active() or unanswered > 0
+  return pause:is_waiting() or unanswered > 0
 end
 
 return M

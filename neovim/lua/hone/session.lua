@@ -1,6 +1,7 @@
 --- The live offer of this Neovim, from the request to its end. The server has one live offer for
 --- each connection, so there is one here.
 
+local Pause = require('hone.pause')
 local insertion = require('hone.insertion')
 local line_breaks = require('hone.line_breaks')
 local macro = require('hone.macro')
@@ -31,7 +32,7 @@ local live
 ---@type { client: vim.lsp.Client, id?: integer }?
 local pending
 
-local debounce = assert(vim.uv.new_timer())
+local debounce = Pause.new()
 
 --- Buffer, its changedtick and the cursor at the last event. One key can cause two events, and an
 --- answer is valid only at the place of its request.
@@ -257,7 +258,7 @@ function M.moved()
         ask(AUTOMATIC, first)
       end
     end)
-    debounce:start(options.current.debounce_ms, 0, vim.schedule_wrap(callback))
+    debounce:start(options.current.debounce_ms, callback)
   end
 end
 
@@ -383,7 +384,7 @@ end
 
 --- Returns true while a request waits for its pause in typing, or for its answer.
 function M.is_waiting()
-  return debounce:is_active() or pending ~= nil
+  return debounce:is_waiting() or pending ~= nil
 end
 
 function M.enable(on)
