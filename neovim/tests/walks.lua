@@ -65,15 +65,17 @@ end
 --- machine the time of one search may not be enough. With a hint on the screen the key would open
 --- that file, so each answer is waited for.
 local function press_until_hint(editor, hint)
+  local said
   wait.until_(hint, function()
     editor:eval('execute("messages clear")')
     editor:press('M-n')
     return wait.until_('an answer to the key', function()
       local is_there = editor:screen():find(hint, 1, true)
-      return is_there and 'hint' or editor:messages():find(NO_OTHER_PLACE, 1, true) and 'nowhere'
+      said = editor:messages()
+      return is_there and 'hint' or said:find('hone: ', 1, true) and 'nowhere'
     end, function()
       return editor:screen()
-    end) == 'hint'
+    end) == 'hint' or not check.contains(said, NO_OTHER_PLACE)
   end)
 end
 
@@ -220,6 +222,8 @@ return {
       local editor = home:edit('walkshutters.rs', 'stack.pop_one(2);\nstack.pop_one(3);\n')
       change_twice(editor, 'take_one')
       press_until_hint(editor, '→ walkshut.rs:2 (<M-n>)')
+      local why = home:hone('why', home.path .. '/project/walkshutters.rs'):gsub('%s+', ' ')
+      check.contains(why, 'walkshut.rs:2, which is not open')
       editor:type(':set hidden')
       editor:press('Enter')
       editor:press('M-n')

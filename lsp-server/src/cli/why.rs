@@ -111,9 +111,9 @@ fn shown(request: &RecentRequest) -> (String, String) {
         "{}:{}{asked}  {}",
         printable::name(file.unwrap_or(&request.path)),
         request.line,
-        printable::name(&request.reason.sentence()),
+        printable::name(&request.why.sentence()),
     );
-    if let Some(remedy) = request.reason.remedy() {
+    if let Some(remedy) = request.why.remedy() {
         text.push_str(&format!("\nTo change it: {remedy}"));
     }
     (at.unwrap_or_default(), text)
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::services::reason::Reason;
 
-    fn request(path: &str, line: u32, reason: Reason) -> RecentRequest {
+    fn request(path: &str, line: u32, why: Reason) -> RecentRequest {
         RecentRequest {
             asked_for: AskedFor::Completion,
             at_ms: 0,
@@ -132,7 +132,7 @@ mod tests {
             line,
             invoked: false,
             took_ms: 3,
-            reason,
+            why,
         }
     }
 

@@ -272,9 +272,9 @@ pub fn screen(status: &Status, layout: Layout) -> String {
         let paused = "paused, except when invoked; `hone resume completions` turns them on again";
         fields.push(("completions", paused.into()));
     }
-    let silent = status.last_request.as_ref().filter(|last| !last.reason.is_offer());
+    let silent = status.last_request.as_ref().filter(|last| !last.why.is_offer());
     if let Some(last) = silent {
-        let line = format!("nothing shown: {} `hone why` tells more", last.reason.sentence());
+        let line = format!("nothing shown: {} `hone why` tells more", last.why.sentence());
         fields.push(("last key", line));
     }
     if status.withheld > 0 {

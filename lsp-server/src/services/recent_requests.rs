@@ -34,8 +34,8 @@ pub struct RecentRequest {
     pub invoked: bool,
     /// From the request to its answer.
     pub took_ms: u64,
-    #[serde(flatten)]
-    pub reason: Reason,
+    /// How it ended. A reason has fields of its own, such as the path of another file.
+    pub why: Reason,
 }
 
 impl RecentRequest {
@@ -44,7 +44,7 @@ impl RecentRequest {
     /// is none.
     pub fn is_routine(&self) -> bool {
         let is_asked_at_each_pause = self.asked_for == AskedFor::NextEdit && !self.invoked;
-        match self.reason {
+        match self.why {
             Reason::Superseded => true,
             Reason::NothingAlike
             | Reason::NextEditsByKey
@@ -78,7 +78,7 @@ impl RecentRequests {
         let requests = self.0.lock();
         let is_it = |request: &&RecentRequest| {
             request.asked_for == AskedFor::Completion
-                && !matches!(request.reason, Reason::Unanswered { .. })
+                && !matches!(request.why, Reason::Unanswered { .. })
         };
         requests.iter().rev().find(is_it).cloned()
     }
@@ -105,7 +105,7 @@ mod tests {
                 line,
                 invoked: false,
                 took_ms: 1,
-                reason: Reason::Shown,
+                why: Reason::Shown,
             });
         }
         let latest = requests.latest();
@@ -117,21 +117,21 @@ mod tests {
 
     #[test]
     fn a_next_edit_is_no_completion_and_mostly_routine() {
-        let asked = |asked_for, invoked, reason| RecentRequest {
+        let asked = |asked_for, invoked, why| RecentRequest {
             asked_for,
             at_ms: 0,
             path: "/a.rs".into(),
             line: 1,
             invoked,
             took_ms: 1,
-            reason,
+            why,
         };
         let unanswered = |after_ms| Reason::Unanswered { after_ms, engine: Work::Scoring };
         let requests = RecentRequests::default();
         requests.note(asked(AskedFor::Completion, false, Reason::TooShort));
         requests.note(asked(AskedFor::Completion, false, unanswered(1_400)));
         requests.note(asked(AskedFor::NextEdit, false, Reason::NothingAlike));
-        assert_eq!(requests.last_answered().map(|last| last.reason), Some(Reason::TooShort));
+        assert_eq!(requests.last_answered().map(|last| last.why), Some(Reason::TooShort));
         let routine: Vec<bool> = [
             asked(AskedFor::NextEdit, false, Reason::NothingAlike),
             asked(AskedFor::NextEdit, true, Reason::NothingAlike),
@@ -144,5 +144,20 @@ mod tests {
         .map(RecentRequest::is_routine)
         .collect();
         assert_eq!(routine, [true, false, false, false, true, false]);
+    }
+
+    #[test]
+    fn a_request_reads_back_whose_next_edit_is_in_another_file() {
+        let request = RecentRequest {
+            asked_for: AskedFor::NextEdit,
+            at_ms: 0,
+            path: "/a.rs".into(),
+            line: 1,
+            invoked: true,
+            took_ms: 1,
+            why: Reason::InAnotherFile { path: "/b.rs".into(), line: 2 },
+        };
+        let written = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<RecentRequest>(&written).unwrap(), request);
     }
 }

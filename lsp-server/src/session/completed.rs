@@ -74,7 +74,7 @@ impl<'a> OpenRequest<'a> {
 impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         let took_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let reason = self.reason.take().unwrap_or_else(|| match self.asked_for {
+        let why = self.reason.take().unwrap_or_else(|| match self.asked_for {
             AskedFor::Completion => {
                 Reason::Unanswered { after_ms: took_ms, engine: self.services.engine.work() }
             }
@@ -87,7 +87,7 @@ impl Drop for OpenRequest<'_> {
             line: self.position.line.saturating_add(1),
             invoked: self.trigger == Trigger::Invoked,
             took_ms,
-            reason,
+            why,
         });
     }
 }

@@ -92,7 +92,7 @@ fn a_key_that_does_not_wait_for_the_model_is_told_that_it_is_being_loaded() {
     let week = Buffer::open(&editor, "a.rs", WEEK);
     let reason = || {
         week.complete();
-        home.status()["last_request"]["reason"].as_str().expect("a reason").to_owned()
+        home.status()["last_request"]["why"]["reason"].as_str().expect("a reason").to_owned()
     };
     // On a busy machine the model may have been given back before the first key.
     eventually("a key for which the model is too slow", || reason() == "too_slow");

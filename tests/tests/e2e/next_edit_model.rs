@@ -93,7 +93,7 @@ fn whatever_the_model_writes_what_is_offered_fits_and_every_request_ends() {
     }
     let why: Value = serde_json::from_str(&home.output(&["why", "--all", "--json"])).unwrap();
     let reasons: Vec<&str> =
-        why.as_array().unwrap().iter().filter_map(|one| one["reason"].as_str()).collect();
+        why.as_array().unwrap().iter().filter_map(|one| one["why"]["reason"].as_str()).collect();
     assert_eq!(reasons.len(), changes.len());
     assert!(reasons.iter().all(|why| ["shown", "model_silent"].contains(why)), "{reasons:?}");
 }

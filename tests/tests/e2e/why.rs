@@ -26,7 +26,8 @@ fn a_user_who_sees_nothing_can_ask_why() {
     home.output(&command.split(' ').skip(1).collect::<Vec<_>>());
     assert!(buffer.complete().is_some());
     let told: Value = serde_json::from_str(&home.output(&["why", "--json"])).unwrap();
-    let reasons: Vec<_> = told.as_array().unwrap().iter().map(|one| &one["reason"]).collect();
+    let reasons: Vec<_> =
+        told.as_array().unwrap().iter().map(|one| &one["why"]["reason"]).collect();
     assert_eq!(reasons, ["shown", "language_off", "shown"], "the latest first");
     assert!(!told.to_string().contains("Monday"), "no text of the document");
 }

@@ -76,7 +76,7 @@ impl User {
 
     /// Returns why the last request ended as it did.
     fn why(&self) -> Reason {
-        self.session.services.requests.latest()[0].reason.clone()
+        self.session.services.requests.latest()[0].why.clone()
     }
 
     /// Presses the key until its search finds a place in a file that is not open. On a busy machine

@@ -13,7 +13,7 @@ async fn reason(config: Config, answer: &'static [&'static str], trigger: Trigge
     assert_eq!(completed.reason.is_offer(), !completed.suggestions.is_empty());
     let noted = session.services.requests.latest().remove(0);
     assert_eq!((noted.path.as_str(), noted.line), ("/a.rs", 2));
-    assert_eq!(noted.reason, completed.reason);
+    assert_eq!(noted.why, completed.reason);
     assert_eq!(noted.invoked, trigger == Trigger::Invoked);
     completed.reason
 }
@@ -95,7 +95,7 @@ async fn an_error_is_remembered_too() {
     assert!(session.complete(URI, past, AUTOMATIC, None).await.is_err());
     assert!(session.complete("file:///unknown.rs", CURSOR, AUTOMATIC, None).await.is_err());
     let noted = session.services.requests.latest();
-    assert_eq!([&noted[0].reason, &noted[1].reason], [&Reason::OutOfStep; 2]);
+    assert_eq!([&noted[0].why, &noted[1].why], [&Reason::OutOfStep; 2]);
     assert_eq!(noted[0].path, "file:///unknown.rs");
 }
 
@@ -120,11 +120,11 @@ async fn a_request_that_the_next_key_or_the_editor_ends_is_remembered() {
     assert!(cancelled.await.unwrap_err().is_cancelled());
     assert_eq!(noted().len(), 1);
     assert_eq!((noted()[0].path.as_str(), noted()[0].line), ("/a.rs", 2));
-    assert!(matches!(noted()[0].reason, Reason::Unanswered { .. }), "{:?}", noted());
+    assert!(matches!(noted()[0].why, Reason::Unanswered { .. }), "{:?}", noted());
     let overtaken = ask();
     arrived().await;
     type_at_cursor(&session, "x");
     assert!(overtaken.await.unwrap().is_err());
     assert_eq!(noted().len(), 2);
-    assert!(matches!(noted()[0].reason, Reason::Unanswered { .. }), "{:?}", noted());
+    assert!(matches!(noted()[0].why, Reason::Unanswered { .. }), "{:?}", noted());
 }
