@@ -199,8 +199,8 @@ impl Offers {
     }
 
     /// Notes that the client reports which offers it shows.
-    pub fn client_reports(&mut self) {
-        self.tracker.client_reports();
+    pub fn client_reports(&mut self) -> Vec<LogEntry> {
+        self.tracker.client_reports(None).into_iter().map(LogEntry::Event).collect()
     }
 
     /// Follows what the client says of offers.

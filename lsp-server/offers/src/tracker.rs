@@ -309,10 +309,19 @@ impl LiveAnswer {
     }
 }
 
+/// What is known of an offer that was decided.
+#[derive(Debug)]
+struct Known {
+    id: OfferId,
+    outcome: Outcome,
+    /// The client, or what the user did, said that it was on screen.
+    is_seen: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct Tracker {
     live: Option<LiveAnswer>,
-    decided: VecDeque<(OfferId, Outcome)>,
+    decided: VecDeque<Known>,
     decided_now: Vec<Decided>,
     /// True once the client has reported an offer as shown. Its silence about another one then
     /// means that this one was not shown.
@@ -355,12 +364,26 @@ impl Tracker {
 
     /// Returns true if this offer is live, or if its outcome may still be changed here.
     pub fn knows(&self, id: &str) -> bool {
-        self.live().any(|live| live == id) || self.decided.iter().any(|(decided, _)| decided == id)
+        self.live().any(|live| live == id) || self.decided.iter().any(|known| known.id == id)
     }
 
-    /// Notes that the client reports which offers it shows.
-    pub fn client_reports(&mut self) {
-        self.client_reports = true;
+    /// Notes that the client reports which offers it shows. Those that count as rejected and were
+    /// never reported become unseen, but for the offer `of` which the first report speaks.
+    pub fn client_reports(&mut self, of: Option<&str>) -> Vec<EventKind> {
+        if std::mem::replace(&mut self.client_reports, true) {
+            return vec![];
+        }
+        let others = self.decided.iter_mut().filter(|known| Some(known.id.as_str()) != of);
+        let unseen = others.filter(|known| {
+            let is_reject =
+                matches!(known.outcome, Outcome::RejectedTimeout | Outcome::RejectedEdit);
+            is_reject && !known.is_seen
+        });
+        let events = unseen.map(|known| {
+            known.outcome = Outcome::Unseen;
+            outcome_event(&known.id, Outcome::Unseen, Evidence::ClientNotice)
+        });
+        events.collect()
     }
 
     /// Offers that were decided since this was asked last.
@@ -498,10 +521,9 @@ impl Tracker {
             return self.decide(Outcome::Accepted, Evidence::Command);
         }
         // The change came first and may have been read otherwise.
-        let known = self.decided.iter_mut().find(|(decided, _)| decided == id);
-        match known {
-            Some((_, outcome)) if *outcome != Outcome::Accepted => {
-                *outcome = Outcome::Accepted;
+        match self.decided.iter_mut().find(|known| known.id == id) {
+            Some(known) if known.outcome != Outcome::Accepted => {
+                known.outcome = Outcome::Accepted;
                 vec![outcome_event(id, Outcome::Accepted, Evidence::Command)]
             }
             _ => vec![],
@@ -511,8 +533,9 @@ impl Tracker {
     /// The client confirms that the offer is on screen. It may have replaced another one of the
     /// same answer.
     pub fn shown(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
-        self.client_reports();
-        self.show(id, now_ms)
+        let mut events = self.client_reports(Some(id));
+        events.extend(self.show(id, now_ms));
+        events
     }
 
     /// Notes that the user turned to an offer of the answer on screen. It says nothing of offers
@@ -551,8 +574,8 @@ impl Tracker {
     /// The client accepted a part of an offer that counts as left already, such as one that stood
     /// for long. That takes the verdict back, as an acceptance of the whole does.
     fn partly_accepted_late(&mut self, id: &str, utf16: u32) -> Vec<EventKind> {
-        let known = self.decided.iter_mut().find(|(decided, _)| decided == id);
-        let Some((_, outcome)) = known.filter(|_| utf16 > 0) else { return vec![] };
+        let known = self.decided.iter_mut().find(|known| known.id == id);
+        let Some(Known { outcome, .. }) = known.filter(|_| utf16 > 0) else { return vec![] };
         let is_less = match *outcome {
             Outcome::Accepted | Outcome::TypedThrough { .. } | Outcome::RejectedEsc => false,
             Outcome::PartlyAccepted { utf16: known } => known < utf16,
@@ -638,7 +661,8 @@ impl Tracker {
     fn decide(&mut self, outcome: Outcome, evidence: Evidence) -> Vec<EventKind> {
         let Some(LiveAnswer { mut offers, current, .. }) = self.live.take() else { return vec![] };
         let left = offers.remove(current);
-        let mut outcomes = vec![(left.offer.id.clone(), outcome, evidence)];
+        let known = Known { id: left.offer.id.clone(), outcome, is_seen: left.shown };
+        let mut known = vec![(known, evidence)];
         self.decided_now.push(Decided {
             offer: left.offer,
             outcome,
@@ -646,11 +670,12 @@ impl Tracker {
         });
         for other in offers {
             let outcome = if other.shown { Outcome::Superseded } else { Outcome::Unseen };
-            outcomes.push((other.offer.id, outcome, Evidence::Document));
+            let other = Known { id: other.offer.id, outcome, is_seen: other.shown };
+            known.push((other, Evidence::Document));
         }
-        let events = outcomes.iter().map(|(id, outcome, by)| outcome_event(id, *outcome, *by));
+        let events = known.iter().map(|(one, by)| outcome_event(&one.id, one.outcome, *by));
         let events = events.collect();
-        self.decided.extend(outcomes.into_iter().map(|(id, outcome, _)| (id, outcome)));
+        self.decided.extend(known.into_iter().map(|(one, _)| one));
         while self.decided.len() > DECIDED_LIMIT {
             self.decided.pop_front();
         }

@@ -366,8 +366,9 @@ impl Backend {
     }
 
     fn shown(&self, id: &str) {
-        self.session.client_reports();
+        // The offer may be another connection's. This one reports all the same.
         self.maker(id).shown(id);
+        self.session.client_reports();
     }
 
     async fn notify_shown(&self, params: OfferParams) -> Result<&'static str> {

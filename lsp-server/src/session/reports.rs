@@ -16,7 +16,10 @@ impl Session {
 
     /// Notes that the client of this session reports which offers it shows.
     pub fn client_reports(&self) {
-        self.turn(|state, _| state.offers.client_reports());
+        self.turn(|state, turn| {
+            let entries = state.offers.client_reports();
+            turn.log(entries);
+        });
     }
 
     /// Records that an offer was accepted.

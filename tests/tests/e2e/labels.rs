@@ -197,6 +197,27 @@ fn an_offer_that_was_gone_before_it_could_be_read_has_no_label() {
     check(&home, &editor, &item, (Outcome::Unseen, Evidence::Document), "unseen");
 }
 
+/// Clients that were written for Copilot report what they show, and do not announce it.
+#[test]
+fn what_was_rejected_before_the_first_report_was_never_shown() {
+    let home = home();
+    let editor = home.editor();
+    let mut week = Buffer::open(&editor, "week.rs", WEEK);
+    let unreported = week.complete().unwrap();
+    editor.advance_clock(1_000).unwrap();
+    week.type_text("holiday");
+    editor.status().unwrap();
+    let rejected = (Outcome::RejectedEdit, Evidence::Document);
+    assert_eq!(home.outcomes(&unreported.id), [rejected]);
+    let other = Buffer::open(&editor, "other.rs", WEEK);
+    other.offer();
+    editor.status().unwrap();
+    let unseen = (Outcome::Unseen, Evidence::ClientNotice);
+    assert_eq!(home.outcomes(&unreported.id), [rejected, unseen]);
+    let counted = [("unlabelled".to_owned(), 1), ("unseen".to_owned(), 1)];
+    assert_eq!(counts(&home), counted);
+}
+
 /// After that time an offer counts as shown, even if the client does not report it.
 #[test]
 fn an_offer_that_stood_long_enough_was_seen() {

@@ -567,6 +567,40 @@ fn offer(id: &str, text: &str) -> Offer {
     }
 }
 
+/// Some clients do not announce their reports. Until the first one, an offer that nobody reported
+/// counts as shown.
+#[test]
+fn rejects_before_the_first_report_were_never_shown() {
+    let unseen = |id: &str| outcome_event(id, Outcome::Unseen, Evidence::ClientNotice);
+    let mut tracker = offered();
+    tracker.tick(REJECT_TIMEOUT_MS);
+    tracker.serve(vec![offer("o2", "pop();")], false, REJECT_TIMEOUT_MS);
+    let now = REJECT_TIMEOUT_MS + READ;
+    assert_eq!(
+        tracker.edit(URI, &insert(10, "x"), now),
+        [outcome_event("o2", Outcome::RejectedEdit, Evidence::Document)]
+    );
+    tracker.serve(vec![offer("o3", "clear();")], false, now);
+    let first = tracker.shown("o3", now);
+    assert_eq!(first, [unseen("o1"), unseen("o2"), EventKind::Shown { id: "o3".into() }]);
+    assert_eq!(tracker.accepted("o1").len(), 1, "a command says more than silence");
+}
+
+#[test]
+fn a_first_report_changes_no_offer_that_was_seen() {
+    let mut tracker = offered();
+    tracker.turned_to("o1", 0);
+    tracker.tick(REJECT_TIMEOUT_MS);
+    assert_eq!(tracker.client_reports(None), vec![], "the user turned to it");
+    let mut tracker = offered();
+    tracker.rejected("o1", Outcome::RejectedEsc, READ);
+    assert_eq!(tracker.client_reports(None), vec![], "Escape was pressed");
+    let mut tracker = offered();
+    tracker.tick(REJECT_TIMEOUT_MS);
+    assert_eq!(tracker.shown("o1", REJECT_TIMEOUT_MS), vec![], "the report came late");
+    assert_eq!(tracker.client_reports(None), vec![], "it reports already");
+}
+
 /// `o1` as above on screen, `o2` and `o3` to turn to.
 fn invoked_answer() -> Tracker {
     let mut tracker = offered();

@@ -370,6 +370,8 @@ fn may_follow(before: Outcome, outcome: Outcome) -> bool {
     match (before, outcome) {
         (Outcome::Accepted, _) => false,
         (_, Outcome::Accepted) => true,
+        // The first report of an offer says that those before it were not on screen.
+        (Outcome::RejectedTimeout | Outcome::RejectedEdit, Outcome::Unseen) => true,
         (Outcome::PartlyAccepted { utf16 }, Outcome::PartlyAccepted { utf16: more }) => {
             utf16 < more
         }
