@@ -45,7 +45,7 @@ async fn listening(patient: &Patient<'_>, port: u16) -> Check {
     // The check of the daemon tells of one that does not answer.
     let state = match tokio::time::timeout(ANSWER_LIMIT, asked).await {
         Ok(Ok(state)) => state,
-        _ => return Check::note(NAME, "on, and the daemon does not tell", "see `daemon` above"),
+        _ => return Check::note(NAME, "on, and the daemon does not answer", "see `daemon` above"),
     };
     let address = format!("http://127.0.0.1:{port}");
     match state {
