@@ -67,6 +67,9 @@ pub struct Manifest {
     pub sha256: String,
     /// The things that a user should know before choosing the model.
     pub notice: Option<String>,
+    /// The model was trained to write next edits, and completes no code.
+    #[serde(default)]
+    pub next_edits: bool,
     /// This model is used if none is named.
     #[serde(default)]
     pub default: bool,
@@ -112,6 +115,11 @@ pub enum ManifestError {
         nearest.as_ref().map_or(String::new(), |nearest| format!("; the nearest is {nearest}"))
     )]
     UnknownModel { name: String, nearest: Option<String> },
+    #[error(
+        "{name} writes next edits and completes no code; \
+         `hone config set completion.next_edit_model {name}` has it write them"
+    )]
+    WritesNextEdits { name: String },
 }
 
 /// Two names at least as alike as this (Jaro-Winkler) are taken for the same with a typing mistake,
@@ -172,6 +180,18 @@ impl Catalogue {
                 nearest: self.nearest(name).map(str::to_owned),
             }
         })
+    }
+
+    /// Returns the manifest of a model that is to complete code.
+    ///
+    /// # Errors
+    /// No model has this name, or it is one for next edits.
+    pub fn completing(&self, name: &str) -> Result<&Manifest, ManifestError> {
+        let manifest = self.get(name)?;
+        if manifest.next_edits {
+            return Err(ManifestError::WritesNextEdits { name: name.to_owned() });
+        }
+        Ok(manifest)
     }
 
     /// Returns the name that is most like this one, if any is.
@@ -356,6 +376,16 @@ mod tests {
         assert_eq!(catalogue.iter().count(), BUILT_IN.len() + 1);
         assert_eq!(catalogue.default_model().name, "mine");
         assert_eq!(catalogue.get("smollm2-135m").unwrap().file, "mine.gguf");
+    }
+
+    #[test]
+    fn a_model_for_next_edits_completes_no_code_and_says_what_it_is_for() {
+        let catalogue = Catalogue::load(Path::new("/home/u/models")).unwrap();
+        assert!(catalogue.completing("smollm2-135m").is_ok());
+        assert!(catalogue.get("sweep-next-edit-0.5b").is_ok());
+        let error = catalogue.completing("sweep-next-edit-0.5b").unwrap_err().to_string();
+        assert!(error.contains("completion.next_edit_model sweep-next-edit-0.5b"), "{error}");
+        assert!(catalogue.completing(&catalogue.default_model().name).is_ok());
     }
 
     #[test]

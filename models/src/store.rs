@@ -177,6 +177,7 @@ pub(crate) mod tests {
             bytes: content.len() as u64,
             sha256: file::sha256_of(content),
             notice: None,
+            next_edits: false,
             default: false,
             sources: Vec::new(),
         }

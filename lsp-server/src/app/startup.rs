@@ -11,7 +11,7 @@ use crate::paths::Paths;
 use crate::services::adapter_service::ServedModel;
 use crate::services::next_edit_model::{Load, NextEditModel};
 use crate::services::part::Part;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use engine::EngineError;
 use engine::cached::CachedEngine;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
@@ -106,7 +106,7 @@ pub fn configured_manifest<'a>(
 ) -> Result<&'a Manifest> {
     Ok(match &config.model.name {
         Some(name) => catalogue
-            .get(name)
+            .completing(name)
             .with_context(|| format!("{}: model.name", place(&home.config_file(), "model.name")))?,
         None => catalogue.default_model(),
     })
@@ -155,12 +155,18 @@ fn next_edit_model(home: &Paths, config: &Config) -> Result<Option<String>> {
         let key = "completion.next_edit_model";
         format!("{}: {key}", place(&home.config_file(), key))
     };
-    let catalogue = Catalogue::load(&home.models())?;
-    let manifest = catalogue.get(name).with_context(at)?;
-    if manifest.template.files.is_none() {
-        return Err(anyhow::anyhow!("{name} does not read several files").context(at()));
-    }
+    check_next_edit_model(&Catalogue::load(&home.models())?, name).with_context(at)?;
     Ok(Some(name.clone()))
+}
+
+/// Checks that a model can be asked for next edits.
+///
+/// # Errors
+/// Nobody knows it, or it does not read several files.
+pub fn check_next_edit_model(catalogue: &Catalogue, name: &str) -> Result<()> {
+    let manifest = catalogue.get(name)?;
+    ensure!(manifest.template.files.is_some(), "{name} does not read several files");
+    Ok(())
 }
 
 /// Returns what loads the model for next edits. Its file may come after the daemon has started.

@@ -1,6 +1,7 @@
 //! `hone config`: show and change settings. Only the file holds them, and a running daemon is
 //! told to read it again.
 
+use crate::app::startup::check_next_edit_model;
 use crate::cli::settings::Configured;
 use crate::config::{self, Changed, Config, LAB, names, node, schema, schema_for_users, unknown};
 use crate::daemon::client;
@@ -50,6 +51,8 @@ pub enum ConfigCommand {
 
 /// The setting whose values are the names of manifests. The schema does not know them.
 pub const MODEL_NAME: &str = "model.name";
+
+const NEXT_EDIT_MODEL: &str = "completion.next_edit_model";
 
 pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
     match command {
@@ -139,11 +142,14 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
 /// second case, so that several mistakes can be corrected one after the other.
 pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
     home.create()?;
-    if key == MODEL_NAME
-        && let Some(name) = value.and_then(Value::as_str)
-    {
+    if let Some(name) = value.and_then(Value::as_str) {
         let (catalogue, _) = Catalogue::usable(&home.models());
-        catalogue.get(name).with_context(|| format!("{key}: not set"))?;
+        let checked = match key {
+            MODEL_NAME => catalogue.completing(name).map(drop).map_err(Into::into),
+            NEXT_EDIT_MODEL => check_next_edit_model(&catalogue, name),
+            _ => Ok(()),
+        };
+        checked.with_context(|| format!("{key}: not set"))?;
     }
     let file = home.config_file();
     let Changed { config, remaining } = config::set(&file, key, value)?;

@@ -96,14 +96,16 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
             let manifest = named(name)?;
             pull(&store, manifest)?;
             // The path alone stands on stdout.
-            match configured.model_name() == Some(&manifest.name) {
-                true => tell!("{}", serve(home, manifest).await?),
-                false => tell!("next: `hone model use {}` serves it", manifest.name),
+            // What a model for next edits is used by stands in its notice.
+            if configured.model_name() == Some(&manifest.name) {
+                tell!("{}", serve(home, manifest).await?);
+            } else if !manifest.next_edits {
+                tell!("next: `hone model use {}` serves it", manifest.name);
             }
             Ok(())
         }
         ModelCommand::Add { file, json } => add(&store, catalogue, &file, json),
-        ModelCommand::Use { name } => choose(home, &store, catalogue.get(&name)?).await,
+        ModelCommand::Use { name } => choose(home, &store, catalogue.completing(&name)?).await,
         ModelCommand::Path { name } => {
             // Editors ask for it before they start the server, which takes no wrong settings.
             if name.is_none() {
@@ -160,12 +162,17 @@ fn add(store: &Store, catalogue: &Catalogue, file: &Path, json: bool) -> Result<
     if json {
         return emit!("{}", serde_json::json!({ "name": manifest.name, "path": path }));
     }
-    say!("{}; `hone model use {}` serves it", path.display(), manifest.name)
+    match &manifest.notice {
+        Some(notice) if manifest.next_edits => say!("{}; {notice}", path.display()),
+        _ => say!("{}; `hone model use {}` serves it", path.display(), manifest.name),
+    }
 }
 
 fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
     let models: Vec<_> = catalogue
         .iter()
+        // Editors have the user choose from it what completes code.
+        .filter(|manifest| !manifest.next_edits)
         .map(|manifest| {
             let present =
                 matches!(store.status(manifest), ModelStatus::Present | ModelStatus::Verified);
@@ -195,6 +202,7 @@ fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Resul
     say!("{}", models_table(store, catalogue, configured, output::layout()))?;
     tell!("a line: estimated for two cores; `hone doctor` tells how fast this machine answers");
     tell!("learns: no means that the model serves as it is, and nothing is learned on it");
+    tell!("–: writes next edits (`completion.next_edit_model`), and completes no code");
     tell!("~ before a size: the first pull asks the hub for the exact size and the checksum");
     Ok(())
 }
@@ -218,7 +226,11 @@ fn models_table(
         let about = if manifest.is_pinned() { "" } else { "~" };
         let size = format!("{about}{}", Size(manifest.bytes));
         let line = format!("{:.1} s", expected::line_ms(manifest.bytes) as f64 / 1000.0);
-        let learns = if architecture::learns(&manifest.architecture) { "yes" } else { "no" };
+        let learns = match architecture::learns(&manifest.architecture) {
+            _ if manifest.next_edits => "–",
+            true => "yes",
+            false => "no",
+        };
         let (name, licence) = (manifest.name.clone(), manifest.licence.clone());
         vec![mark.into(), name, here, size, line, learns.into(), licence]
     };

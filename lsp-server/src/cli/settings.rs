@@ -44,7 +44,7 @@ impl Configured {
     /// The configured model, or the default one if nobody knows that.
     pub fn model(&self) -> &Manifest {
         let name = self.config.model.name.as_deref();
-        let named = name.and_then(|name| self.catalogue.get(name).ok());
+        let named = name.and_then(|name| self.catalogue.completing(name).ok());
         named.unwrap_or_else(|| self.catalogue.default_model())
     }
 

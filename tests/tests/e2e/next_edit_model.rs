@@ -147,3 +147,20 @@ fn a_model_that_is_not_there_is_told_of_and_completions_work() {
     assert!(error.contains("completion.next_edit_model"), "{error}");
     assert!(error.contains("the nearest is sweep-next-edit-"), "{error}");
 }
+
+/// A wrong name would keep the daemon from starting, and a model for next edits completes nothing
+/// that anybody wants.
+#[test]
+fn each_setting_takes_only_a_model_for_what_it_names() {
+    let home = Home::with(Model::Smol, QUICK);
+    let before = home.output(&["config", "get"]);
+    let error = home.error(&["config", "set", "completion.next_edit_model", "sweep-next-edit-9b"]);
+    assert!(error.starts_with("completion.next_edit_model: not set: unknown model"), "{error}");
+    for refused in [["model", "use"].as_slice(), &["config", "set", "model.name"]] {
+        let error = home.error(&[refused, &["sweep-next-edit-0.5b"]].concat());
+        assert!(error.contains("writes next edits and completes no code"), "{error}");
+    }
+    assert_eq!(home.output(&["config", "get"]), before, "nothing was changed");
+    let listed = home.output(&["model", "list", "--json"]);
+    assert!(!listed.contains("sweep-next-edit"), "an editor has the user choose from {listed}");
+}

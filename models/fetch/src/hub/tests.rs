@@ -18,6 +18,7 @@ fn manifest(content: &[u8]) -> Manifest {
         bytes: content.len() as u64,
         sha256: file::sha256_of(content),
         notice: None,
+        next_edits: false,
         default: false,
         sources: Vec::new(),
     }
