@@ -69,13 +69,17 @@ local function press_until_hint(editor, hint)
   wait.until_(hint, function()
     editor:eval('execute("messages clear")')
     editor:press('M-n')
-    return wait.until_('an answer to the key', function()
+    local answer = wait.until_('an answer to the key', function()
       local is_there = editor:screen():find(hint, 1, true)
       said = editor:messages()
       return is_there and 'hint' or said:find('hone: ', 1, true) and 'nowhere'
     end, function()
       return editor:screen()
-    end) == 'hint' or not check.contains(said, NO_OTHER_PLACE)
+    end)
+    if answer == 'hint' then
+      return true
+    end
+    check.contains(said, NO_OTHER_PLACE)
   end)
 end
 
