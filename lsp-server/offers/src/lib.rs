@@ -198,7 +198,8 @@ impl Offers {
         ended
     }
 
-    /// Notes that the client reports which offers it shows.
+    /// Notes that the client reports which offers it shows. Returns what that changes about those
+    /// before.
     pub fn client_reports(&mut self) -> Vec<LogEntry> {
         self.tracker.client_reports(None).into_iter().map(LogEntry::Event).collect()
     }

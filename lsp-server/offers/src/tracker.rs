@@ -160,7 +160,7 @@ impl Live {
         Step::Away
     }
 
-    /// Returns what an edit puts in at the cursor, if it goes on with the offer.
+    /// Returns what an edit puts in at the cursor, if it continues the offer.
     fn grow(&mut self, edit: &Edit) -> Option<Step> {
         let (cursor, end) = (self.cursor(), edit.start + edit.removed);
         // The marks before the edit may have been typed over by now, or left out of the edit since
@@ -368,7 +368,8 @@ impl Tracker {
     }
 
     /// Notes that the client reports which offers it shows. Those that count as rejected and were
-    /// never reported become unseen, but for the offer `of` which the first report speaks.
+    /// never reported become unseen. `of` is the offer that the first report is about, if it is
+    /// about one: that one was on screen.
     pub fn client_reports(&mut self, of: Option<&str>) -> Vec<EventKind> {
         if std::mem::replace(&mut self.client_reports, true) {
             return vec![];

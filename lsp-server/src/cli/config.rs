@@ -49,9 +49,8 @@ pub enum ConfigCommand {
     },
 }
 
-/// The setting whose values are the names of manifests. The schema does not know them.
+/// The settings whose values are the names of manifests. The schema does not know them.
 pub const MODEL_NAME: &str = "model.name";
-
 const NEXT_EDIT_MODEL: &str = "completion.next_edit_model";
 
 pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {

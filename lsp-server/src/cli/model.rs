@@ -96,7 +96,7 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
             let manifest = named(name)?;
             pull(&store, manifest)?;
             // The path alone stands on stdout.
-            // What a model for next edits is used by stands in its notice.
+            // The notice of a model for next edits has said how it is used.
             if configured.model_name() == Some(&manifest.name) {
                 tell!("{}", serve(home, manifest).await?);
             } else if !manifest.next_edits {
