@@ -142,10 +142,10 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
 pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(Config, bool)> {
     home.create()?;
     if let Some(name) = value.and_then(Value::as_str) {
-        let (catalogue, _) = Catalogue::usable(&home.models());
+        let catalogue = || Catalogue::usable(&home.models()).0;
         let checked = match key {
-            MODEL_NAME => catalogue.completing(name).map(drop).map_err(Into::into),
-            NEXT_EDIT_MODEL => check_next_edit_model(&catalogue, name),
+            MODEL_NAME => catalogue().completing(name).map(drop).map_err(Into::into),
+            NEXT_EDIT_MODEL => check_next_edit_model(&catalogue(), name),
             _ => Ok(()),
         };
         checked.with_context(|| format!("{key}: not set"))?;
