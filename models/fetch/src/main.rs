@@ -1,0 +1,16 @@
+//! `hone-fetch FOLDER`: fetches the default model into a folder of models. `cargo xtask demo` starts
+//! it while `hone`, which fetches models for users, is still being compiled.
+
+use model_fetch::hub;
+use models::manifest::Catalogue;
+use models::store::Store;
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args_os().nth(1).ok_or("usage: hone-fetch FOLDER")?;
+    let folder = PathBuf::from(folder);
+    let catalogue = Catalogue::load(&folder)?;
+    hub::pull(&Store::new(folder), catalogue.default_model(), &mut ())?;
+    Ok(())
+}
