@@ -18,15 +18,15 @@ const DEFAULT_LIMIT: u32 = 280;
 /// The first places, some of which have an offer as a rule.
 const FIRST_PLACES: u32 = 8;
 /// The stream spans more than the eight commits that an interval needs.
-const PLACES_PER_COMMIT: u32 = 20;
+const PLACES_PER_COMMIT: u32 = 10;
 /// The rehearsal ends after this time on any machine, once the update that runs then is done.
-const MAX_MINUTES: u32 = 4;
+const MAX_MINUTES: u32 = 3;
 /// The base model with every offer shown, and the learner, trial and gate as installed.
 const ARMS: [&str; 2] = ["frozen", "everything"];
-/// What is compiled quickly, because somebody waits for it: two packages of Hone's own, without the
-/// code in which the time of an offer or an update goes. A later build compiles only these again.
+/// Two packages that are not optimised, because somebody waits for them: an offer and an update take
+/// their time in others. A later build compiles only these again.
 const QUICK: [&str; 2] =
-    ["profile.release.package.hone.opt-level=1", "profile.release.package.rehearsal.opt-level=0"];
+    ["profile.release.package.hone.opt-level=0", "profile.release.package.rehearsal.opt-level=0"];
 
 #[derive(Args)]
 pub struct Arguments {
