@@ -55,7 +55,7 @@ enum Command {
     /// Run the tests of faults, hostile input and load in their long form (hours)
     Soak(soak::Arguments),
     /// Measure Hone side by side with a peer
-    #[command(subcommand)]
+    #[command(subcommand, after_help = bench::OTHERS)]
     Bench(bench::Command),
     /// Make what a release has for one target: archive, wheel, Debian package, VS Code
     /// packages, bill of materials, checksums

@@ -3,13 +3,14 @@
 // The daemons that it measures share the folder of models by links.
 #![cfg(unix)]
 
+mod bench;
 mod gate;
-mod infill;
 mod labels;
 mod lines;
 mod people;
 mod places;
 mod prequential;
+mod quality;
 mod rated;
 mod scoring;
 mod team_parts;
@@ -26,13 +27,34 @@ enum Command {
     /// Ask the logs of other homes what a gate would have held back, or fit a prior to them
     Gate(gate::GateArgs),
     /// Judge people's recorded verdicts by the gate, or fit a prior to them
+    ///
+    /// Every person begins with a new gate, which judges each offer before it learns the
+    /// verdict. The log-probs are those of the served model, and then those of the model
+    /// that made the offers. The model's scores are kept in `target/bench/people`.
     People(people::Arguments),
     /// Label the offers of a recorded session, and compare with what the person took
+    ///
+    /// The offers of the tool that was recorded stand where the engine's would. The session
+    /// is played into the server's label rules with nothing but the document, and with the
+    /// reports of an editor.
     Labels(labels::Arguments),
     /// Compute candidates at places of real commits, or try choices among them
+    ///
+    /// Computes the prompts and the candidates of a request by hand at places that are
+    /// drawn from the commits of repositories, and keeps them in `target/bench/places`.
+    /// A run that was interrupted continues. `--choose` then tries choices among them.
     Places(places::Arguments),
     /// Replay recordings of people, and print how they rated what is offered next
+    ///
+    /// Recordings are replayed into a daemon, edit by edit, and the next edit is asked for.
+    /// Each recording has candidates that people called wanted, acceptable or bad.
     NextEdits(rated::Arguments),
+    /// Complete HumanEval's solutions, with a line or half a line missing
+    ///
+    /// Reports exact matches, edit similarity, and the share of offers that the missing
+    /// text begins with: with the default settings, and with one setting changed at a
+    /// time.
+    Quality(quality::Arguments),
     /// Simulate trials of candidates with known effects, and print how they end
     Trial(trial::TrialArgs),
     /// Turn written texts into episodes, as if nothing had been offered where they were written
@@ -43,8 +65,6 @@ enum Command {
     Prequential(prequential::Arguments),
     /// Measure what the part of an adapter that a team shares is worth
     TeamParts(team_parts::Arguments),
-    /// Complete HumanEval's missing lines through the editor's protocol
-    Infill(infill::Arguments),
 }
 
 fn main() -> Result<()> {
@@ -54,11 +74,11 @@ fn main() -> Result<()> {
         Command::Labels(arguments) => labels::run(&arguments),
         Command::Places(arguments) => places::run(&arguments),
         Command::NextEdits(arguments) => rated::run(&arguments),
+        Command::Quality(arguments) => quality::run(&arguments),
         Command::Trial(arguments) => trial::run(&arguments),
         Command::Texts(arguments) => texts::run(&arguments),
         Command::Written(arguments) => written::run(&arguments),
         Command::Prequential(arguments) => prequential::run(&arguments),
         Command::TeamParts(arguments) => team_parts::run(&arguments),
-        Command::Infill(arguments) => infill::run(&arguments),
     }
 }

@@ -1,5 +1,5 @@
 //! `hone-lab next-edits`: what the server offers first where people made edits and rated what
-//! should come next. `cargo xtask bench next-edits` runs it.
+//! should come next.
 //!
 //! A recording is replayed through the editor's protocol, edit by edit, into a daemon of its own.
 //! Then the next edit is asked for, and the text that it leads to is looked up among the texts that
@@ -7,6 +7,7 @@
 
 mod recording;
 
+use crate::bench;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use recording::{Rated, Recording, Score};
@@ -18,21 +19,18 @@ use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 pub struct Arguments {
-    /// The `hone` to measure
-    #[arg(long)]
-    hone: PathBuf,
-    /// A folder with the models' files
-    #[arg(long)]
-    models: PathBuf,
-    /// The model that completes
-    #[arg(long)]
-    model: String,
-    /// The folders of the cases lie in it, each with a recording.json and a scoredEdits.json
-    #[arg(long)]
+    /// Folders of cases lie in it, each with a recording.json and a scoredEdits.json
+    #[arg(long, value_name = "DIR")]
     rated: PathBuf,
-    /// A setting that differs from the installed ones, as KEY=VALUE
-    #[arg(long)]
+    /// The model that completes, from `hone model list`
+    #[arg(long, default_value = bench::MODEL, value_name = "NAME")]
+    model: String,
+    /// A setting that differs from the installed ones
+    #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -51,8 +49,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         rows.push(json!({"case": name, "first": found, "reason": reason}));
     }
-    println!("{}", json!({"places": cases.len(), "first": counts, "cases": rows}));
-    Ok(())
+    let measured = json!({"places": cases.len(), "first": counts, "cases": rows});
+    bench::print(&measured, arguments.json, table)
 }
 
 /// The folders with a recording, by their names.
@@ -80,7 +78,7 @@ fn offered(arguments: &Arguments, case: &Recording) -> Result<Offered> {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         settings.push_str(&format!("{key} = {value}\n"));
     }
-    let home = OwnHome::new(&arguments.hone, &arguments.models, &settings)?;
+    let home = OwnHome::new(&bench::hone()?, &bench::models(&arguments.model)?, &settings)?;
     let editor = home.editor()?;
     let uri = |path: &str| format!("file:///recorded/{path}");
     let mut documents: BTreeMap<&str, Document> = BTreeMap::new();
@@ -120,4 +118,38 @@ fn offered(arguments: &Arguments, case: &Recording) -> Result<Offered> {
     let (start, end) = (document.offset(edit.range.start), document.offset(edit.range.end));
     document.replace(start, end, &edit.text);
     Ok((Some(((*path).to_owned(), document.text().to_owned())), reason))
+}
+
+/// What people said of the first offer.
+const CLASSES: [&str; 5] = ["wanted", "acceptable", "bad", "unrated", "silent"];
+
+fn table(measured: &Value) -> String {
+    let cases = measured["cases"].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut lines: Vec<String> = cases
+        .iter()
+        .map(|case| {
+            let (first, name) = (text(&case["first"]), text(&case["case"]));
+            format!("{first:<12}{:<18}{name}", text(&case["reason"]))
+        })
+        .collect();
+    let counts =
+        CLASSES.map(|class| format!("{class} {}", measured["first"][class].as_u64().unwrap_or(0)));
+    lines.push(format!("{} places: {}", measured["places"], counts.join(", ")));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table;
+    use serde_json::json;
+
+    #[test]
+    fn each_place_has_a_row_and_every_class_a_count() {
+        let case = json!({"case": "one", "first": "wanted", "reason": "shown"});
+        let measured = json!({"places": 1, "first": {"wanted": 1}, "cases": [case]});
+        let expected = "wanted      shown             one\n\
+            1 places: wanted 1, acceptable 0, bad 0, unrated 0, silent 0";
+        assert_eq!(table(&measured), expected);
+    }
 }

@@ -25,8 +25,8 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut steps = super::build(workspace)?;
-    super::pull(workspace, &mut steps, None)?;
+    super::build(workspace)?;
+    super::pull(workspace, None)?;
 
     eprintln!("── typing {TYPED}, {} round(s) of each kind", arguments.rounds);
     let mut beside = super::example(workspace, "beside");

@@ -60,7 +60,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut models = serde_json::Map::new();
     for name in &arguments.model {
-        let model = super::pull(workspace, &mut steps, Some(name))?;
+        let model = super::pull(workspace, Some(name))?;
         eprintln!("── {name}, {} turns of each side on {threads} thread(s)", arguments.rounds);
         let bench =
             Bench { workspace, arguments, python: &python, model, tokens: &tokens, threads };

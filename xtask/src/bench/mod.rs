@@ -1,14 +1,9 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
 mod beside;
-mod labels;
 mod learn;
-mod next_edits;
 mod overhead;
 mod peer;
-mod people;
-mod places;
-mod quality;
 mod rests;
 mod serve;
 mod start;
@@ -21,8 +16,14 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Subcommand;
 use serde_json::Value;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
+
+/// What the help says of the commands that are not listed in it.
+pub const OTHERS: &str = "\
+The commands of `hone-lab` are measurements too, such as `quality`, `people`, `labels`, `places`
+and `next-edits`: `cargo xtask bench people --help` says what one measures";
 
 #[derive(Subcommand)]
 pub enum Command {
@@ -59,35 +60,9 @@ pub enum Command {
     /// Once with no daemon, so that one is started and loads the default model, and
     /// once with a daemon that runs already.
     Start(start::Arguments),
-    /// The solutions of HumanEval, with a line or half a line missing
-    ///
-    /// Reports exact matches, edit similarity, and the share of offers that the missing
-    /// text begins with: with the default settings, and with one setting changed at a
-    /// time.
-    Quality(quality::Arguments),
-    /// The gate against offers that real people accepted or rejected
-    ///
-    /// Every person begins with a new gate, which judges each offer before it learns the
-    /// verdict. The log-probs are those of the served model, and then those of the model
-    /// that made the offers. The model's scores are kept in `target/bench/people`.
-    People(people::Arguments),
-    /// The label rules against what a person did in a recorded session
-    ///
-    /// The offers of the tool that was recorded stand where the engine's would. The session
-    /// is played into the server's label rules with nothing but the document, and with the
-    /// reports of an editor.
-    Labels(labels::Arguments),
-    /// Which of several candidates is the best one, at places of real commits
-    ///
-    /// Computes the prompts and the candidates of a request by hand at places that are
-    /// drawn from the commits of repositories, and keeps them in `target/bench/places`.
-    /// A run that was interrupted goes on. `--choose` then tries choices among them.
-    Places(places::Arguments),
-    /// What is offered first where people rated what should come next
-    ///
-    /// Recordings of people are replayed into a daemon, edit by edit, and the next edit is
-    /// asked for. Each recording has candidates that people called wanted, acceptable or bad.
-    NextEdits(next_edits::Arguments),
+    /// A command of `hone-lab`
+    #[command(external_subcommand)]
+    Lab(Vec<OsString>),
 }
 
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
@@ -98,11 +73,7 @@ pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
         Command::Serve(arguments) => serve::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
         Command::Start(arguments) => start::run(workspace, arguments),
-        Command::Quality(arguments) => quality::run(workspace, arguments),
-        Command::People(arguments) => people::run(workspace, arguments),
-        Command::Labels(arguments) => labels::run(workspace, arguments),
-        Command::Places(arguments) => places::run(workspace, arguments),
-        Command::NextEdits(arguments) => next_edits::run(workspace, arguments),
+        Command::Lab(arguments) => lab(workspace, arguments),
     }
 }
 
@@ -117,18 +88,13 @@ pub fn build(workspace: &Workspace) -> Result<Steps> {
 }
 
 /// Fetches a model, or the default one; returns its file.
-pub fn pull(workspace: &Workspace, steps: &mut Steps, name: Option<&str>) -> Result<PathBuf> {
+pub fn pull(workspace: &Workspace, name: Option<&str>) -> Result<PathBuf> {
     mirror::prepare(&home(workspace))?;
-    let hone = |command: &str| {
-        let mut hone = Process::new(workspace.binary("hone"));
-        hone.env("HONE_HOME", home(workspace)).args(["model", command]).args(name);
-        hone
-    };
-    let step = format!("model {}", name.unwrap_or("(default)"));
-    // It prints the path, which does not belong to the output of the measurement.
-    steps.run(&step, hone("pull").stdout(Stdio::null()))?;
-    let output = hone("path").output().context("cannot run hone")?;
-    ensure!(output.status.success(), "`hone model path` failed ({})", output.status);
+    eprintln!("── model {}", name.unwrap_or("(default)"));
+    let mut pull = Process::new(workspace.binary("hone"));
+    pull.env("HONE_HOME", home(workspace)).args(["model", "pull"]).args(name);
+    let output = pull.stderr(Stdio::inherit()).output().context("cannot run hone")?;
+    ensure!(output.status.success(), "`hone model pull` failed ({})", output.status);
     Ok(PathBuf::from(String::from_utf8(output.stdout)?.trim()))
 }
 
@@ -140,14 +106,20 @@ fn home(workspace: &Workspace) -> PathBuf {
 /// An example of this workspace, with `hone` and the models as arguments.
 fn example(workspace: &Workspace, name: &str) -> Process {
     let mut example = Process::new(workspace.binary(&format!("examples/{name}")));
-    with_home(workspace, &mut example);
+    example.arg("--hone").arg(workspace.binary("hone"));
+    example.arg("--models").arg(home(workspace).join("models"));
     example
 }
 
-/// Names `hone` and the folder of the models to a measurement.
-fn with_home(workspace: &Workspace, measurement: &mut Process) {
-    measurement.arg("--hone").arg(workspace.binary("hone"));
-    measurement.arg("--models").arg(home(workspace).join("models"));
+/// Runs a command of `hone-lab`, which has its own options and prints its result itself.
+fn lab(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
+    build(workspace)?;
+    mirror::prepare(&home(workspace))?;
+    let mut lab = Process::new(workspace.binary("hone-lab"));
+    let status = lab.args(arguments).env("HONE_HOME", home(workspace)).status();
+    let status = status.context("cannot start hone-lab")?;
+    ensure!(status.success(), "the measurement failed ({status})");
+    Ok(())
 }
 
 /// Runs a measurement; returns the JSON object that it prints.

@@ -24,8 +24,8 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut steps = super::build(workspace)?;
-    super::pull(workspace, &mut steps, None)?;
+    super::build(workspace)?;
+    super::pull(workspace, None)?;
 
     let mut measured = vec![];
     for load in LOADS {

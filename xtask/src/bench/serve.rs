@@ -54,8 +54,8 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut steps = super::build(workspace)?;
-    let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
+    super::build(workspace)?;
+    let model = super::pull(workspace, Some(&arguments.model))?;
 
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     eprintln!("── a completion at every key, {threads} thread(s)");

@@ -27,8 +27,8 @@ pub struct Arguments {
 }
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut steps = super::build(workspace)?;
-    super::pull(workspace, &mut steps, None)?;
+    super::build(workspace)?;
+    super::pull(workspace, None)?;
     let hone = |command: &str| {
         let mut hone = Command::new(workspace.binary("hone"));
         hone.env("HONE_HOME", super::home(workspace)).arg(command);

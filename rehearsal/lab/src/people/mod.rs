@@ -1,5 +1,4 @@
-//! `hone-lab people`: what real people's verdicts say of the gate. `cargo xtask bench people` runs
-//! it.
+//! `hone-lab people`: what real people's verdicts say of the gate.
 //!
 //! Each offer is scored by the served model as the server would score an answer of its own, and the
 //! gate's own code judges it, offer by offer, before it learns the verdict. Every person has a new
@@ -13,8 +12,10 @@ mod looks;
 mod offers;
 mod play;
 mod scores;
+mod table;
 mod verdicts;
 
+use crate::bench;
 use anyhow::{Context, Result, ensure};
 use developer::Developer;
 use figures::Figures;
@@ -38,27 +39,30 @@ const OLD_FLOOR: f32 = 0.02;
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Verdicts of people: JSON lines, or the CSV of RealHumanEval
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     verdicts: PathBuf,
-    /// The file of the model that is served. Without it, there is no view of a served model
-    #[arg(long, requires = "scores")]
-    model: Option<PathBuf>,
-    /// The file that keeps the model's scores
+    /// The model that is served, from `hone model list`
+    #[arg(long, default_value = bench::MODEL, value_name = "NAME")]
+    model: String,
+    /// Only by the log-probs of the model that made the offers, which takes a second
     #[arg(long)]
-    scores: Option<PathBuf>,
+    recorded_only: bool,
     /// Leave out offers of several lines
     #[arg(long)]
     one_line: bool,
     /// The file of the prior that the gate starts from, instead of the shipped one
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     prior: Option<PathBuf>,
     /// Write a prior fitted to these people here. The figures are then those of each person under
     /// a prior that was fitted to the others
-    #[arg(long)]
+    #[arg(long, value_name = "FILE")]
     fit: Option<PathBuf>,
-    /// Fit the developer of rehearsals to these people, and print nothing else
-    #[arg(long)]
+    /// Fit the developer of `hone rehearse --developer person` to these people
+    #[arg(long, conflicts_with_all = ["prior", "fit", "one_line"])]
     developer: bool,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
@@ -75,8 +79,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let named = arguments.verdicts.display();
     ensure!(!read.verdicts.is_empty(), "{named}: it holds no verdict that can be read");
     if arguments.developer {
-        println!("{}", json!({ "developer": Developer::fit(&read.verdicts) }));
-        return Ok(());
+        let fitted = json!({ "developer": Developer::fit(&read.verdicts) });
+        return bench::print(&fitted, arguments.json, table::developer);
     }
     let scores = scored(arguments, &read.verdicts)?;
     let looks = Looks::of(&read.verdicts);
@@ -121,8 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let [served, recorded] = judged.map(|judged| Figures::of(&judged));
     report["served"] = json!(scores.map(|_| served));
     report["recorded"] = json!(recorded);
-    println!("{report}");
-    Ok(())
+    bench::print(&report, arguments.json, table::verdicts)
 }
 
 /// Each weight's name, mean and deviation.
@@ -131,14 +134,17 @@ fn weights(prior: &Prior) -> Vec<(&'static str, f64, f64)> {
     NAMES.into_iter().zip(numbers).map(|(name, (mean, wide))| (name, mean, wide)).collect()
 }
 
-/// The scores by the served model, if there is one.
+/// Returns the scores by the served model, which are kept, because a model needs minutes for them.
 fn scored(arguments: &Arguments, verdicts: &[Verdict]) -> Result<Option<Scores>> {
-    let (Some(model), Some(file)) = (&arguments.model, &arguments.scores) else { return Ok(None) };
+    if arguments.recorded_only {
+        return Ok(None);
+    }
+    let model = bench::model(&arguments.model)?;
     let sha256 =
-        models::file::sha256(model).with_context(|| format!("cannot read {}", model.display()))?;
-    let mut scores = Scores::open(file, &sha256)?;
+        models::file::sha256(&model).with_context(|| format!("cannot read {}", model.display()))?;
+    let mut scores = Scores::open(&bench::folder("people")?.join("scores.jsonl"), &sha256)?;
     let window = hone::config::Config::default().lab.window();
-    scores.complete(verdicts, model, window)?;
+    scores.complete(verdicts, &model, window)?;
     Ok(Some(scores))
 }
 

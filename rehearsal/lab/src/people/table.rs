@@ -1,67 +1,9 @@
-//! `cargo xtask bench people`: the gate against what real people took.
+//! The texts in which the results are printed.
 
-use crate::workspace::Workspace;
-use anyhow::Result;
-use clap::Args;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::Command;
-
-#[derive(Args)]
-pub struct Arguments {
-    /// Verdicts of people: JSON lines, or the CSV of RealHumanEval
-    #[arg(long, value_name = "FILE")]
-    verdicts: PathBuf,
-    /// A model from `hone model list`
-    #[arg(long, default_value = "qwen2.5-coder-0.5b", value_name = "NAME")]
-    model: String,
-    /// Only by the log-probs of the model that made the offers, which takes a second
-    #[arg(long)]
-    recorded_only: bool,
-    /// Leave out offers of several lines
-    #[arg(long)]
-    one_line: bool,
-    /// The file of the prior that the gate starts from, instead of the shipped one
-    #[arg(long, value_name = "FILE")]
-    prior: Option<PathBuf>,
-    /// Write a prior fitted to these people here. The figures are then those of each person
-    /// under a prior that was fitted to the others
-    #[arg(long, value_name = "FILE")]
-    fit: Option<PathBuf>,
-    /// Fit the developer of `hone rehearse --developer person` to these people
-    #[arg(long, conflicts_with_all = ["prior", "fit", "one_line"])]
-    developer: bool,
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    json: bool,
-}
-
-pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let mut steps = super::build(workspace)?;
-    let mut people = Command::new(workspace.binary("hone-lab"));
-    people.arg("people").arg("--verdicts").arg(&arguments.verdicts);
-    if arguments.developer {
-        people.arg("--developer");
-        return super::print(&super::measure(&mut people)?, arguments.json, developer);
-    }
-    if !arguments.recorded_only {
-        let model = super::pull(workspace, &mut steps, Some(&arguments.model))?;
-        let folder = workspace.target.join("bench").join("people");
-        std::fs::create_dir_all(&folder)?;
-        people.arg("--model").arg(model).arg("--scores").arg(folder.join("scores.jsonl"));
-    }
-    if arguments.one_line {
-        people.arg("--one-line");
-    }
-    let files = [("--prior", &arguments.prior), ("--fit", &arguments.fit)];
-    for (option, file) in files {
-        people.args(file.iter().flat_map(|file| [option.as_ref(), file.as_os_str()]));
-    }
-    super::print(&super::measure(&mut people)?, arguments.json, table)
-}
 
 /// The constants of `rehearsal: developer/person.rs`.
-fn developer(measured: &Value) -> String {
+pub fn developer(measured: &Value) -> String {
     let fitted = &measured["developer"];
     let numbers = |list: &Value| -> Vec<f64> {
         list.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
@@ -94,7 +36,7 @@ const ROWS: [(&str, &str, bool); 7] = [
     ("accepted characters kept", "accepted_characters_kept_at_45", true),
 ];
 
-fn table(measured: &Value) -> String {
+pub fn verdicts(measured: &Value) -> String {
     let views = ["served", "recorded"];
     let head = format!("{} offers, {} people", measured["recorded"]["offers"], measured["people"]);
     let mut lines = vec![format!("{head:<28}{:>12}{:>12}", views[0], views[1])];
@@ -144,7 +86,7 @@ mod tests {
     fn a_report_becomes_a_table() {
         let view = json!({ "offers": 4, "auc": 0.75, "accepts_kept_at_45": 0.5,
             "calibration": [{ "offers": 4, "predicted": 0.3, "accepted": 0.25 }] });
-        let text = table(&json!({ "people": 2, "served": view, "recorded": view }));
+        let text = verdicts(&json!({ "people": 2, "served": view, "recorded": view }));
         assert!(text.starts_with("4 offers, 2 people"), "{text}");
         assert!(text.contains("0.750") && text.contains("50.0 %"), "{text}");
         assert!(text.contains("30 → 25 % (4)"), "{text}");

@@ -1,30 +1,9 @@
-//! `cargo xtask bench labels`: the label rules against what a person did in a recorded session.
+//! The table in which the result is printed.
 
-use crate::workspace::Workspace;
-use anyhow::Result;
-use clap::Args;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::Command;
 
-#[derive(Args)]
-pub struct Arguments {
-    /// A recorded session (workspaceRecording@1.0) in which another tool made offers
-    #[arg(long, value_name = "FILE")]
-    recording: PathBuf,
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    json: bool,
-}
-
-pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    super::build(workspace)?;
-    let mut labels = Command::new(workspace.binary("hone-lab"));
-    labels.arg("labels").arg("--recording").arg(&arguments.recording);
-    super::print(&super::measure(&mut labels)?, arguments.json, table)
-}
-
-fn table(measured: &Value) -> String {
+/// Returns a row for each figure, and what is wrong.
+pub fn table(measured: &Value) -> String {
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let mut lines = vec![
         format!(
