@@ -63,7 +63,7 @@ pub struct Supervisor {
 
 /// The cause of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trigger {
+pub enum UpdateCause {
     /// Enough labels wait.
     Batch,
     /// The user asked. There is no minimum and no backoff.
@@ -101,9 +101,9 @@ impl Supervisor {
     pub async fn run(mut self, mut now: mpsc::Receiver<()>) {
         let mut not_before = Instant::now();
         loop {
-            let trigger = tokio::select! {
+            let cause = tokio::select! {
                 asked = now.recv() => match asked {
-                    Some(()) => Trigger::Now,
+                    Some(()) => UpdateCause::Now,
                     None => return,
                 },
                 request = contribution::next(&mut self.contributions) => {
@@ -111,13 +111,13 @@ impl Supervisor {
                     self.rest(LearnerState::Idle);
                     continue;
                 }
-                () = ready(&self.services, not_before) => Trigger::Batch,
+                () = ready(&self.services, not_before) => UpdateCause::Batch,
                 () = tokio::time::sleep(WARM), if self.child.is_some() => {
                     self.child = None;
                     continue;
                 }
             };
-            if trigger == Trigger::Batch && !is_due(&self.services) {
+            if cause == UpdateCause::Batch && !is_due(&self.services) {
                 continue;
             }
             // This comes before any labels are taken, because the update could not be registered.
@@ -125,9 +125,9 @@ impl Supervisor {
                 tracing::warn!("{reason}");
                 continue;
             }
-            let held_back = match trigger {
-                Trigger::Batch => self.reason_to_wait().await,
-                Trigger::Now => None,
+            let held_back = match cause {
+                UpdateCause::Batch => self.reason_to_wait().await,
+                UpdateCause::Now => None,
             };
             let is_held_back = held_back.is_some();
             self.status.send_modify(|status| status.held_back = held_back);
@@ -137,14 +137,14 @@ impl Supervisor {
                 not_before = Instant::now() + RESOURCES_INTERVAL;
                 continue;
             }
-            if let Some(wait) = self.learn(trigger).await {
+            if let Some(wait) = self.learn(cause).await {
                 not_before = Instant::now() + wait;
             }
         }
     }
 
     /// Learns from the waiting labels, if there are any. Answers how long to wait after a failure.
-    async fn learn(&mut self, trigger: Trigger) -> Option<Duration> {
+    async fn learn(&mut self, cause: UpdateCause) -> Option<Duration> {
         let recorder = self.services.recorder.clone();
         let most = MAX_JOB_EPISODES.max(self.services.settings.current().lab.batch_episodes);
         // The state changes first. So at every moment a reader sees that labels wait or that an
@@ -154,7 +154,7 @@ impl Supervisor {
             self.rest(LearnerState::Idle);
             return None;
         };
-        match self.update(&batch, trigger).await {
+        match self.update(&batch, cause).await {
             Ok(left_out) => {
                 (self.failures, self.short_of_resources) = (0, 0);
                 self.learned(batch, &left_out);
@@ -165,7 +165,7 @@ impl Supervisor {
                 }
                 self.rest(LearnerState::Idle);
                 match self.suspect.take() {
-                    Some(suspect) => self.try_once_more(suspect, trigger).await,
+                    Some(suspect) => self.try_once_more(suspect, cause).await,
                     None => None,
                 }
             }
@@ -224,7 +224,7 @@ impl Supervisor {
         &self,
         job: &Job,
         batch: &Batch,
-        trigger: Trigger,
+        cause: UpdateCause,
     ) -> Option<GivenUp> {
         let services = &self.services;
         let settings = services.settings.current();
@@ -241,7 +241,7 @@ impl Supervisor {
         if self.was_learning && !settings.learning.enabled {
             return Some(GivenUp::unwanted("learning was paused".into()));
         }
-        if trigger == Trigger::Now {
+        if cause == UpdateCause::Now {
             return None;
         }
         let reason = resources().await?.reason_to_stop(&settings.learning)?;
@@ -250,13 +250,13 @@ impl Supervisor {
 
     /// Runs one update, from the batch to the served adapter. Answers which offers of the batch it
     /// has left out.
-    async fn update(&mut self, batch: &Batch, trigger: Trigger) -> Result<Vec<OfferId>> {
+    async fn update(&mut self, batch: &Batch, cause: UpdateCause) -> Result<Vec<OfferId>> {
         let settings = self.services.settings.current();
         self.was_learning = settings.learning.enabled;
         let limit_mb =
             resources().await.map_or(0, |resources| resources.learner_limit_mb(&settings.learning));
         let job = self.job(batch, limit_mb);
-        let mut report = self.train(&job, batch, trigger).await?;
+        let mut report = self.train(&job, batch, cause).await?;
         let offers = batch.offers();
         report.left_out.retain(|offer| offers.contains(offer));
         report.left_out.extend(self.set_aside(&offers));
@@ -280,7 +280,12 @@ impl Supervisor {
     }
 
     /// Runs a job. If the update is no longer wanted, it is cancelled.
-    async fn train(&mut self, job: &Job, batch: &Batch, trigger: Trigger) -> Result<UpdateReport> {
+    async fn train(
+        &mut self,
+        job: &Job,
+        batch: &Batch,
+        cause: UpdateCause,
+    ) -> Result<UpdateReport> {
         let mut learner = match self.child.take() {
             Some(learner) => learner,
             None => {
@@ -291,7 +296,7 @@ impl Supervisor {
         let progress = |progress: &JobProgress| {
             self.status.send_modify(|status| status.progress = Some(describe(progress)));
         };
-        let unwanted = self.until_unwanted(job, batch, trigger);
+        let unwanted = self.until_unwanted(job, batch, cause);
         let ended = learner.run(job, progress, unwanted).await?;
         self.child = Some(learner);
         match ended {
@@ -303,10 +308,10 @@ impl Supervisor {
         }
     }
 
-    async fn until_unwanted(&self, job: &Job, batch: &Batch, trigger: Trigger) -> GivenUp {
+    async fn until_unwanted(&self, job: &Job, batch: &Batch, cause: UpdateCause) -> GivenUp {
         loop {
             tokio::time::sleep(CHECK_INTERVAL).await;
-            if let Some(reason) = self.reason_to_give_up(job, batch, trigger).await {
+            if let Some(reason) = self.reason_to_give_up(job, batch, cause).await {
                 return reason;
             }
         }

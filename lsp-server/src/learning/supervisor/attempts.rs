@@ -1,7 +1,7 @@
 //! What becomes of updates that fail or are given up: how often they are tried, and how long the
 //! next one waits.
 
-use super::{Supervisor, Trigger};
+use super::{Supervisor, UpdateCause};
 use crate::services::health::Source;
 use crate::services::learner_status::LearnerState;
 use feedback::episode::Batch;
@@ -36,10 +36,10 @@ impl Supervisor {
     pub(super) async fn try_once_more(
         &mut self,
         suspect: Batch,
-        trigger: Trigger,
+        cause: UpdateCause,
     ) -> Option<Duration> {
         self.status.send_modify(|status| status.state = LearnerState::Training);
-        let updated = self.update(&suspect, trigger).await;
+        let updated = self.update(&suspect, cause).await;
         self.rest(LearnerState::Idle);
         match updated {
             Ok(left_out) => self.learned(suspect, &left_out),

@@ -1,6 +1,6 @@
 //! Learning for a team: the supervisor runs a job that trains the shared part alone.
 
-use super::{Supervisor, Trigger, resources};
+use super::{Supervisor, UpdateCause, resources};
 use crate::learning::{contribution, job};
 use crate::services::learner_status::LearnerState;
 use anyhow::{Result, bail, ensure};
@@ -48,7 +48,7 @@ impl Supervisor {
         });
         let (files, core) = prepared.await??;
         let job = job::for_team(update, &files, head);
-        let report = self.train(&job, &batch, Trigger::Now).await?;
+        let report = self.train(&job, &batch, UpdateCause::Now).await?;
         let change = files.change(&report, &core)?;
         // A later contribution learns from what this one has left out.
         batch.episodes.retain(|episode| !report.left_out.contains(&episode.completion.id));
