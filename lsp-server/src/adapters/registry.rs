@@ -74,7 +74,7 @@ pub struct Origin {
 /// An adapter that is to be registered. Its files are complete and have temporary names; they get
 /// the names of its number when it is registered.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct AdapterCandidate {
     pub entry: Entry,
     pub adapter: PathBuf,
     pub optimizer: Option<PathBuf>,
@@ -85,7 +85,7 @@ pub fn adapter_file(folder: &Path, version: AdapterVersion) -> PathBuf {
     folder.join(format!("v{version:04}.gguf"))
 }
 
-impl Candidate {
+impl AdapterCandidate {
     /// Takes another number if its own, or a later one, was given to another adapter since. The
     /// caller must hold the lock that keeps others from taking the same number.
     pub fn take_number(&mut self, registry: &Registry) {
@@ -294,7 +294,7 @@ impl Registry {
     }
 
     /// Registers a candidate and makes it serve.
-    pub fn promote(&mut self, candidate: &Candidate) -> Result<()> {
+    pub fn promote(&mut self, candidate: &AdapterCandidate) -> Result<()> {
         self.register(candidate, |index| index.serve(candidate.entry.version))?;
         self.prune();
         Ok(())
@@ -302,7 +302,7 @@ impl Registry {
 
     /// Registers a candidate that joins the running trial, or a new trial that begins at log
     /// position `now`.
-    pub fn start_trial(&mut self, candidate: &Candidate, now: u64) -> Result<Arms> {
+    pub fn start_trial(&mut self, candidate: &AdapterCandidate, now: u64) -> Result<Arms> {
         let version = candidate.entry.version;
         let since = self.index.trial.map_or(now, |trial| trial.since);
         let arms = Arms { candidate: version, incumbent: self.index.active, since };
@@ -312,7 +312,7 @@ impl Registry {
     }
 
     /// Registers a candidate that gets no trial. The next update does not start from it.
-    pub fn refuse(&mut self, candidate: &Candidate) -> Result<()> {
+    pub fn refuse(&mut self, candidate: &AdapterCandidate) -> Result<()> {
         self.register(candidate, |_| {})?;
         self.prune();
         Ok(())
@@ -358,7 +358,7 @@ impl Registry {
         base_sha256: &str,
         origin: Option<Origin>,
         now_ms: u64,
-    ) -> Candidate {
+    ) -> AdapterCandidate {
         let (history, report) = match origin {
             None => (None, UpdateReport { job: IMPORTED.into(), ..UpdateReport::default() }),
             Some(Origin { history, report }) => (Some(history), *report),
@@ -377,12 +377,16 @@ impl Registry {
             verdict: None,
             report,
         };
-        Candidate { entry, adapter: file.to_owned(), optimizer: None }
+        AdapterCandidate { entry, adapter: file.to_owned(), optimizer: None }
     }
 
     /// Gives a candidate's files the names of its number without replacing any file, then writes
     /// the registry with its entry and this change. If one of the two fails, neither takes effect.
-    fn register(&mut self, candidate: &Candidate, change: impl FnOnce(&mut Index)) -> Result<()> {
+    fn register(
+        &mut self,
+        candidate: &AdapterCandidate,
+        change: impl FnOnce(&mut Index),
+    ) -> Result<()> {
         self.check_writable()?;
         let version = candidate.entry.version;
         ensure!(self.entry(version).is_none(), "adapter v{version} is registered already");
@@ -397,7 +401,7 @@ impl Registry {
     }
 
     /// Links a candidate's files to the names of its number; answers these names.
-    fn name_files(&self, candidate: &Candidate) -> Result<Vec<PathBuf>> {
+    fn name_files(&self, candidate: &AdapterCandidate) -> Result<Vec<PathBuf>> {
         let version = candidate.entry.version;
         let optimizer =
             candidate.optimizer.as_ref().map(|file| (file, self.optimizer_file(version)));

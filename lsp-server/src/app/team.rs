@@ -1,7 +1,7 @@
 //! What leaves for the team and what comes from it. The coordinator's side is the package `team`;
 //! here a contribution is made and a version of the shared part is checked, kept and tried.
 
-use crate::adapters::registry::{Candidate, Entry, Registry, TEAM_JOB};
+use crate::adapters::registry::{AdapterCandidate, Entry, Registry, TEAM_JOB};
 use crate::adapters::team::{Contributed, Joined, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
 use crate::learning::contribution::{EPISODES_MAX, Request};
@@ -332,7 +332,12 @@ fn keep(files: &TeamFiles, frame: &Frame, core: &Core, received: Received) -> Re
 }
 
 /// The candidate with this shared part and the private part of the head.
-fn candidate(registry: &Registry, frame: &Frame, core: &Core, at_ms: u64) -> Result<Candidate> {
+fn candidate(
+    registry: &Registry,
+    frame: &Frame,
+    core: &Core,
+    at_ms: u64,
+) -> Result<AdapterCandidate> {
     let head = registry.entry(registry.head());
     let adapter = match head {
         Some(entry) => Some(LoraAdapter::read(&registry.adapter_file(entry.version))?),
@@ -368,7 +373,7 @@ fn candidate(registry: &Registry, frame: &Frame, core: &Core, at_ms: u64) -> Res
         verdict: None,
         report,
     };
-    Ok(Candidate { entry, adapter: path, optimizer: None })
+    Ok(AdapterCandidate { entry, adapter: path, optimizer: None })
 }
 
 #[cfg(test)]

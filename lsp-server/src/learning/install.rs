@@ -1,6 +1,6 @@
 //! The way of a candidate into the registry: its file is checked, and it serves or is on trial.
 
-use crate::adapters::registry::{Candidate, Entry, Registry};
+use crate::adapters::registry::{AdapterCandidate, Entry, Registry};
 use crate::learning::trial_runner;
 use crate::services::Services;
 use anyhow::{Context, Result, ensure};
@@ -65,10 +65,10 @@ async fn check_and_promote(
         report,
     };
     let optimizer = Some(job.optimizer_out.clone()).filter(|path| path.exists());
-    promote(services, Candidate { entry, adapter: path, optimizer }, batch).await
+    promote(services, AdapterCandidate { entry, adapter: path, optimizer }, batch).await
 }
 
-async fn promote(services: &Services, candidate: Candidate, batch: &Batch) -> Result<()> {
+async fn promote(services: &Services, candidate: AdapterCandidate, batch: &Batch) -> Result<()> {
     let entry = &candidate.entry;
     let (parent, took_ms) = (entry.parent, entry.report.total_ms);
     let still_wanted = |registry: &Registry| {

@@ -1,6 +1,6 @@
 //! Runs trials: begins them, scores references with their arms, and ends them.
 
-use crate::adapters::registry::{Candidate, Registry};
+use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::learning::holdout_check;
 use crate::services::Services;
 use crate::services::health::Source;
@@ -47,7 +47,7 @@ pub struct Tried {
 /// registered with the candidate. Without trials the candidate serves once it has passed the check.
 pub async fn try_candidate(
     services: &Services,
-    mut candidate: Candidate,
+    mut candidate: AdapterCandidate,
     still_wanted: impl FnOnce(&Registry) -> Result<()>,
 ) -> Result<Tried> {
     let change = services.adapters.change().await;

@@ -2,7 +2,7 @@
 //! without a lock and without the disk. Every change goes through an [`AdapterChange`], and only
 //! one exists at a time.
 
-use crate::adapters::registry::{Candidate, Registry};
+use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::services::recorder::Recorder;
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
@@ -195,7 +195,7 @@ impl AdapterChange {
     /// Registers a loaded candidate, which joins the running trial or a new one that begins with
     /// the next event. The live trial begins first. So a replay of the log begins the trial with
     /// the same event, and no request is drawn for a trial that is not on disk.
-    pub async fn start_trial(self, candidate: Candidate) -> Result<()> {
+    pub async fn start_trial(self, candidate: AdapterCandidate) -> Result<()> {
         let before = self.registry.trial();
         let recorder = self.service.recorder.clone();
         let arms = recorder.announce_trial(candidate.entry.version, self.registry.active());

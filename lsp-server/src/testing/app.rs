@@ -1,6 +1,6 @@
 //! Starts the app with a scripted engine, for unit tests.
 
-use crate::adapters::registry::{Candidate, Registry};
+use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::app::App;
 use crate::config::Config;
 use crate::learning::trial_runner;
@@ -101,7 +101,7 @@ pub async fn try_first_adapter(
     let (adapter, _) = app.services.adapters.serving().job_files("test");
     std::fs::write(&adapter, "adapter")?;
     let entry = fixtures::entry(1, models::file::sha256(&adapter)?);
-    let candidate = Candidate { entry, adapter, optimizer: None };
+    let candidate = AdapterCandidate { entry, adapter, optimizer: None };
     let tried = trial_runner::try_candidate(&app.services, candidate, still_wanted).await?;
     Ok(tried.refusal)
 }

@@ -2,7 +2,7 @@
 //! of it when a write fails.
 
 use crate::adapters::history::{HistoryFiles, Source};
-use crate::adapters::registry::{Candidate, Entry, Registry};
+use crate::adapters::registry::{AdapterCandidate, Entry, Registry};
 use crate::adapters::team::{Contributed, TeamFiles};
 use crate::paths::Paths;
 use crate::privacy::forget_scope::Scope;
@@ -50,7 +50,7 @@ pub fn fill(home: &Paths, base_sha256: &str) {
             offers: vec![offer.into()],
             ..fixtures::entry(registry.next_version(), sha256(&adapter).unwrap())
         };
-        registry.promote(&Candidate { entry, adapter, optimizer: Some(optimizer) }).unwrap();
+        registry.promote(&AdapterCandidate { entry, adapter, optimizer: Some(optimizer) }).unwrap();
     }
     let team = TeamFiles::beside(&home.adapters());
     let mut ledger = team.ledger().unwrap();

@@ -5,7 +5,7 @@ use crate::testing::fixtures;
 use feedback::job::StepLog;
 use models::file::faults::FailingWrite;
 
-fn candidate(registry: &Registry, base: &str) -> Candidate {
+fn candidate(registry: &Registry, base: &str) -> AdapterCandidate {
     let version = registry.next_version();
     let (adapter, optimizer) = registry.job_files("j");
     std::fs::write(&adapter, format!("adapter {version}")).unwrap();
@@ -17,7 +17,7 @@ fn candidate(registry: &Registry, base: &str) -> Candidate {
         offers: vec![format!("offer-{version}")],
         ..fixtures::entry(version, sha256(&adapter).unwrap())
     };
-    Candidate { entry, adapter, optimizer: Some(optimizer) }
+    AdapterCandidate { entry, adapter, optimizer: Some(optimizer) }
 }
 
 fn with_three(folder: &Path) -> Registry {
@@ -44,7 +44,8 @@ fn a_candidates_files_get_the_names_of_its_number_and_lose_their_own() {
     let files = [REGISTRY_COPY, REGISTRY_FILE, "v0001.gguf", "v0001.optimizer"];
     assert_eq!(names(dir.path()), files);
     assert_eq!(std::fs::read(registry.optimizer_file(1)).unwrap(), b"state 1");
-    let again = Candidate { entry: registry.entries()[0].clone(), ..candidate(&registry, "base") };
+    let again =
+        AdapterCandidate { entry: registry.entries()[0].clone(), ..candidate(&registry, "base") };
     assert!(registry.refuse(&again).unwrap_err().to_string().contains("registered already"));
 }
 

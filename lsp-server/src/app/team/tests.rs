@@ -40,7 +40,7 @@ fn the_private_part_of_the_head_stays_beside_a_new_version() {
     let (adapter, _) = registry.job_files("update");
     let sha256 = both.write(&adapter).unwrap();
     let entry = Entry { version: registry.next_version(), parent: 1, sha256, ..first.entry };
-    registry.promote(&Candidate { entry, adapter, optimizer: None }).unwrap();
+    registry.promote(&AdapterCandidate { entry, adapter, optimizer: None }).unwrap();
 
     let next = candidate(&registry, &frame, &core(&frame, 2), 6).unwrap();
     let made = LoraAdapter::read(&next.adapter).unwrap();

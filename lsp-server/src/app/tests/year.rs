@@ -1,7 +1,7 @@
 //! A year of daily use on a manual clock: what is kept follows what is in use.
 
 use super::*;
-use crate::adapters::registry::{Candidate, Entry};
+use crate::adapters::registry::{AdapterCandidate, Entry};
 use feedback::testing::accepted;
 use models::file::sha256;
 
@@ -54,7 +54,7 @@ async fn update(app: &App, offers: Vec<String>, last_label: u64) {
         let made = fixtures::entry(registry.next_version(), sha256(&adapter)?);
         let (parent, labels) = (registry.head(), (0, last_label));
         let entry = Entry { parent, labels, offers, ..made };
-        registry.promote(&Candidate { entry, adapter, optimizer: Some(optimizer) })
+        registry.promote(&AdapterCandidate { entry, adapter, optimizer: Some(optimizer) })
     };
     change.commit(promote).await.unwrap();
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::adapters::registry::{Candidate, Registry};
+use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::app::App;
 use crate::paths::Paths;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
@@ -110,7 +110,7 @@ async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
     let mut entry = fixtures::entry(registry.next_version(), sha256(&adapter).unwrap());
     (entry.labels, entry.offers) = (batch.span(), batch.offers());
     entry.report.left_out = left_out.clone();
-    registry.promote(&Candidate { entry, adapter, optimizer: None }).unwrap();
+    registry.promote(&AdapterCandidate { entry, adapter, optimizer: None }).unwrap();
     let inputs = DerivedInputs::of(&registry, "base");
     let mut again = DerivedState::of(&**recorder.log(), &inputs).unwrap();
     assert_eq!(again.fold.take_batch(9).unwrap().offers(), ["a"]);
