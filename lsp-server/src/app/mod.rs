@@ -24,7 +24,7 @@ use crate::services::checkpoint::Checkpoints;
 use crate::services::context_budget::ContextBudget;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::handed_prompts::HandedPrompts;
-use crate::services::health::{Health, Source};
+use crate::services::health::{Health, TroubleSource};
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::next_edit_model::NextEditModel;
 use crate::services::part::Part;
@@ -68,7 +68,7 @@ impl App {
         let registry = usable_registry(paths, &model, &engine, &health).await;
         if let Some(damage) = log.damage() {
             tracing::warn!("{damage}");
-            health.report(Source::EventLog, damage);
+            health.report(TroubleSource::EventLog, damage);
         }
         // The log may be younger than the adapters, after `data` was removed or an older copy of it
         // was put back. Labels with numbers that an adapter has learned would count as learned.
@@ -212,7 +212,7 @@ async fn usable_registry(
     }
     if let Some(trouble) = trouble {
         tracing::warn!("{trouble}");
-        health.report(Source::Adapters, trouble);
+        health.report(TroubleSource::Adapters, trouble);
     }
     registry
 }

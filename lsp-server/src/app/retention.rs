@@ -8,7 +8,7 @@
 
 use crate::app::App;
 use crate::privacy::forget_scope::Scope;
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
 use parking_lot::Mutex;
@@ -103,10 +103,10 @@ impl Retention {
             let health = &app.services.health;
             // Completions go on, whatever the check finds.
             match forget_older(&app, days, now_ms).await {
-                Ok(()) => health.clear(Source::Retention),
+                Ok(()) => health.clear(TroubleSource::Retention),
                 Err(error) => {
                     let reason = format!("privacy.retention_days: {error:#}");
-                    if health.report(Source::Retention, reason) {
+                    if health.report(TroubleSource::Retention, reason) {
                         tracing::error!(
                             "what is older than {days} days could not be forgotten: {error:#}"
                         );

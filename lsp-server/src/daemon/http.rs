@@ -5,7 +5,7 @@ use crate::config::ApiConfig;
 use crate::daemon::http_token;
 use crate::platform::process::listener_on;
 use crate::protocol::http::HttpClients;
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use anyhow::{Context, Result, anyhow};
 use api::{Limits, Listening, listen};
 use serde::{Deserialize, Serialize};
@@ -59,14 +59,14 @@ async fn follow_settings(app: Weak<App>, state: watch::Sender<HttpState>) {
             let mut now = HttpState { settings: Some(wanted.clone()), ..HttpState::default() };
             match start(&app, &wanted).await {
                 Ok(started) => {
-                    app.services.health.clear(Source::Http);
+                    app.services.health.clear(TroubleSource::Http);
                     now.addresses = started.as_ref().map_or(vec![], |it| it.addresses().to_vec());
                     listening = started;
                 }
                 Err(error) => {
                     let trouble = format!("{error:#}");
                     tracing::warn!("the HTTP API does not listen: {trouble}");
-                    app.services.health.report(Source::Http, trouble.clone());
+                    app.services.health.report(TroubleSource::Http, trouble.clone());
                     now.trouble = Some(trouble);
                 }
             }

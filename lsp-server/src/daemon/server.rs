@@ -14,7 +14,7 @@ use crate::platform::connection::{self, Listener, Stream, WriteHalf};
 use crate::platform::process::Termination;
 use crate::protocol::handlers;
 use crate::report::export;
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use crate::services::part::Part;
 use crate::tasks;
 use anyhow::{Result, anyhow, bail};
@@ -316,7 +316,7 @@ async fn connection(
         Command::UseAdapter { adapter } => {
             let used = app.services.adapters.use_adapter(adapter).await;
             if used.is_ok() {
-                app.services.health.clear(Source::Answers);
+                app.services.health.clear(TroubleSource::Answers);
             }
             write_line(&mut write, &Reply::from(used)).await?;
         }

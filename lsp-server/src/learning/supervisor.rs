@@ -11,7 +11,7 @@ use crate::learning::resources::Resources;
 use crate::learning::{contribution, install, job};
 use crate::services::Services;
 use crate::services::handed_prompts::HandedPrompts;
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use anyhow::Result;
 use attempts::GivenUp;
@@ -160,7 +160,9 @@ impl Supervisor {
                 self.learned(batch, &left_out);
                 self.status.send_modify(|status| status.failure = None);
                 // A successful update shows that these sources have recovered.
-                for source in [Source::Learner, Source::Trial, Source::Adapters] {
+                for source in
+                    [TroubleSource::Learner, TroubleSource::Trial, TroubleSource::Adapters]
+                {
                     self.services.health.clear(source);
                 }
                 self.rest(LearnerState::Idle);

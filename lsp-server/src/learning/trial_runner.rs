@@ -3,7 +3,7 @@
 use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::learning::holdout_check;
 use crate::services::Services;
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use anyhow::Result;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use feedback::event::{AdapterVersion, EventKind};
@@ -87,14 +87,14 @@ async fn decide(services: &Services) {
     let concluding = verdict.clone();
     match change.commit(move |registry| registry.conclude(concluding)).await {
         Ok(_) => {
-            services.health.clear(Source::Trial);
-            services.health.clear(Source::Answers);
+            services.health.clear(TroubleSource::Trial);
+            services.health.clear(TroubleSource::Answers);
             tracing::info!("the trial ended, {:?}: {}", verdict.end, verdict.reason);
         }
         Err(error) => {
             let reason = format!("{error:#}");
             // The change is tried again every second, but the error is logged only once.
-            if services.health.report(Source::Trial, reason.clone()) {
+            if services.health.report(TroubleSource::Trial, reason.clone()) {
                 tracing::error!("{reason}");
             }
         }

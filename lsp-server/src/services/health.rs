@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 /// A source of trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum TroubleSource {
     /// The registry of adapters, or an adapter that cannot be served.
     Adapters,
     /// An adapter that serves or is on trial, and cannot answer.
@@ -24,11 +24,11 @@ pub enum Source {
 }
 
 #[derive(Default)]
-pub struct Health(Mutex<Vec<(Source, String)>>);
+pub struct Health(Mutex<Vec<(TroubleSource, String)>>);
 
 impl Health {
     /// Notes a reason; answers `false` if it is known already.
-    pub fn report(&self, source: Source, reason: impl Into<String>) -> bool {
+    pub fn report(&self, source: TroubleSource, reason: impl Into<String>) -> bool {
         let reason = reason.into();
         let mut troubles = self.0.lock();
         let is_known = troubles.contains(&(source, reason.clone()));
@@ -37,12 +37,12 @@ impl Health {
         !is_known
     }
 
-    pub fn clear(&self, source: Source) {
+    pub fn clear(&self, source: TroubleSource) {
         self.0.lock().retain(|(other, _)| *other != source);
     }
 
     /// Clears a source whose reason is such a one.
-    pub fn clear_if(&self, source: Source, is_such: impl Fn(&str) -> bool) {
+    pub fn clear_if(&self, source: TroubleSource, is_such: impl Fn(&str) -> bool) {
         self.0.lock().retain(|(other, reason)| *other != source || !is_such(reason));
     }
 
@@ -60,13 +60,16 @@ mod tests {
     fn the_latest_trouble_is_shown_until_its_source_recovers() {
         let health = Health::default();
         assert_eq!(health.latest(), None);
-        assert!(health.report(Source::EventLog, "disk full"));
-        assert!(health.report(Source::Learner, "it crashed"));
-        assert!(!health.report(Source::Learner, "it crashed"), "the reason is known already");
+        assert!(health.report(TroubleSource::EventLog, "disk full"));
+        assert!(health.report(TroubleSource::Learner, "it crashed"));
+        assert!(
+            !health.report(TroubleSource::Learner, "it crashed"),
+            "the reason is known already"
+        );
         assert_eq!(health.latest().as_deref(), Some("it crashed"));
-        health.clear(Source::Learner);
+        health.clear(TroubleSource::Learner);
         assert_eq!(health.latest().as_deref(), Some("disk full"));
-        health.clear(Source::EventLog);
+        health.clear(TroubleSource::EventLog);
         assert_eq!(health.latest(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The parts of the process that must live as long as it: tasks and the engine's thread. One that
 //! panics is reported, and the process ends if nothing works without it.
 
-use crate::services::health::{Health, Source};
+use crate::services::health::{Health, TroubleSource};
 use crate::services::part::Part;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -49,7 +49,7 @@ impl Parts {
              `hone restart` starts it again"
         );
         tracing::error!("{reason}");
-        self.health.report(Source::Part(part), reason);
+        self.health.report(TroubleSource::Part(part), reason);
         if part.is_vital() {
             self.vital.send_if_modified(|first| {
                 let is_first = first.is_none();

@@ -5,7 +5,7 @@ mod late;
 
 use crate::privacy::Privacy;
 use crate::services::derived_state::{DerivedInputs, DerivedState, older};
-use crate::services::health::{Health, Source};
+use crate::services::health::{Health, TroubleSource};
 use crate::services::settings::Settings;
 use anyhow::{Result, bail, ensure};
 use arc_swap::ArcSwap;
@@ -208,7 +208,7 @@ impl Recorder {
     }
 
     fn could_not_record(&self, state: &mut State, reason: String) {
-        self.health.report(Source::EventLog, reason.clone());
+        self.health.report(TroubleSource::EventLog, reason.clone());
         let outage = &mut state.outage;
         // It is logged once, because the events of the next thousand keystrokes would fail in the
         // same way.
@@ -226,7 +226,7 @@ impl Recorder {
     pub fn end_outage(&self) {
         let outage = &mut self.state.lock().outage;
         outage.turns += u64::from(outage.reason.take().is_some());
-        self.health.clear(Source::EventLog);
+        self.health.clear(TroubleSource::EventLog);
     }
 
     /// Derives everything again from the log, because the log has changed. Answers a checkpoint, if

@@ -3,7 +3,7 @@
 
 use super::SessionError;
 use crate::services::Services;
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use crate::session::request::PendingRequest;
 use engine::{EngineError, Generated};
 use feedback::event::AdapterVersion;
@@ -56,7 +56,8 @@ async fn answer(
         }
         answer => {
             if answer.is_ok() && version > 0 {
-                health.clear_if(Source::Answers, |reason| reason.starts_with(&about(version)));
+                health
+                    .clear_if(TroubleSource::Answers, |reason| reason.starts_with(&about(version)));
             }
             return answer;
         }
@@ -64,7 +65,7 @@ async fn answer(
     let serving = adapters.serving().active();
     let instead = if serving == version { 0 } else { serving };
     let trouble = missing(version, instead, pending.arm.is_some());
-    if health.report(Source::Answers, trouble.clone()) {
+    if health.report(TroubleSource::Answers, trouble.clone()) {
         tracing::warn!("{trouble}: {error}");
     }
     (pending.request.adapter, pending.arm) = (instead, None);

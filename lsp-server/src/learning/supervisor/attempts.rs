@@ -2,7 +2,7 @@
 //! next one waits.
 
 use super::{Supervisor, UpdateCause};
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use crate::services::learner_status::LearnerState;
 use feedback::episode::Batch;
 use std::time::Duration;
@@ -97,7 +97,7 @@ impl Supervisor {
             self.services.recorder.return_batch(batch);
         }
         tracing::warn!("update failed: {reason}");
-        self.services.health.report(Source::Learner, reason.clone());
+        self.services.health.report(TroubleSource::Learner, reason.clone());
         self.status.send_modify(|status| status.failure = Some(reason));
         self.rest(LearnerState::Backoff);
         backoff(self.failures)

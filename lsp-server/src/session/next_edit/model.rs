@@ -5,7 +5,7 @@ use super::candidate::EditCandidate;
 use super::finder::Finder;
 use super::offer::OfferedEdit;
 use super::{Asked, Session};
-use crate::services::health::Source;
+use crate::services::health::TroubleSource;
 use crate::services::next_edit_model::NextEditModel;
 use crate::services::reason::{ModelSilence, Reason};
 use crate::session::request::Trigger;
@@ -161,13 +161,13 @@ impl Session {
             Err(error) => {
                 let message = error.to_string();
                 let reason = format!("the model for next edits: {message}");
-                if self.services.health.report(Source::NextEditModel, reason.clone()) {
+                if self.services.health.report(TroubleSource::NextEditModel, reason.clone()) {
                     tracing::warn!("{reason}");
                 }
                 return Err(Reason::Failed { message }.into());
             }
         };
-        self.services.health.clear(Source::NextEditModel);
+        self.services.health.clear(TroubleSource::NextEditModel);
         let (answer, is_whole) = (answer.text.as_str(), answer.is_whole);
         let offered = Offered { form: &form, window, answer, is_whole };
         Ok(offered.hunk(&asked.uri, &sight.rejected))
