@@ -12,7 +12,7 @@ const FORMAT: u32 = 1;
 /// What is learned from. A run that is asked for anything else starts anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct HistorySource {
     /// The folder that was named.
     pub folder: PathBuf,
     pub author: Option<String>,
@@ -23,7 +23,7 @@ pub struct Source {
 #[serde(deny_unknown_fields)]
 struct Begun {
     format: u32,
-    source: Source,
+    source: HistorySource,
     /// The commit that was the newest when it began, in hex. A later run draws the same texts.
     head: String,
 }
@@ -56,14 +56,14 @@ impl HistoryFiles {
 
     /// The commit at which an interrupted run with this source began. A file that cannot be read
     /// counts as none.
-    pub fn head(&self, source: &Source) -> Option<String> {
+    pub fn head(&self, source: &HistorySource) -> Option<String> {
         let text = std::fs::read(self.begun_file()).ok()?;
         let begun: Begun = serde_json::from_slice(&text).ok()?;
         (begun.format == FORMAT && begun.source == *source).then_some(begun.head)
     }
 
     /// Notes that a run begins. What another one has left goes.
-    pub fn begin(&self, source: &Source, head: &str) -> Result<()> {
+    pub fn begin(&self, source: &HistorySource, head: &str) -> Result<()> {
         self.remove()?;
         std::fs::create_dir_all(&self.folder)
             .with_context(|| format!("{}: cannot be made", self.folder.display()))?;
@@ -103,7 +103,7 @@ mod tests {
     fn a_run_goes_on_only_from_one_that_learned_from_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let files = HistoryFiles::beside(&folder.path().join("adapters"));
-        let source = |author: Option<&str>| Source {
+        let source = |author: Option<&str>| HistorySource {
             folder: "/p".into(),
             author: author.map(str::to_owned),
             model_sha256: "base".into(),

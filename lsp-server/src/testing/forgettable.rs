@@ -1,7 +1,7 @@
 //! A home that holds something in each place that `hone forget` looks at, for tests of what becomes
 //! of it when a write fails.
 
-use crate::adapters::history::{HistoryFiles, Source};
+use crate::adapters::history::{HistoryFiles, HistorySource};
 use crate::adapters::registry::{AdapterCandidate, Entry, Registry};
 use crate::adapters::team::{Contributed, TeamFiles};
 use crate::paths::Paths;
@@ -64,7 +64,7 @@ pub fn fill(home: &Paths, base_sha256: &str) {
 /// Adds what interrupted processes have left. A daemon removes some of it when it starts.
 pub fn leave(home: &Paths) {
     let history = HistoryFiles::beside(&home.adapters());
-    let source = Source { folder: "/p".into(), author: None, model_sha256: "m".into() };
+    let source = HistorySource { folder: "/p".into(), author: None, model_sha256: "m".into() };
     history.begin(&source, "c0ffee").unwrap();
     let left: [PathBuf; 10] = [
         home.root().join("history/shared.core"),

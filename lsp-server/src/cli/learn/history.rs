@@ -2,7 +2,7 @@
 //! changes, and has it serve if it completes more of them than what serves now.
 
 use super::progress::{Part, Progress};
-use crate::adapters::history::{HistoryFiles, Source};
+use crate::adapters::history::{HistoryFiles, HistorySource};
 use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::adapters::registry::{HISTORY_JOB, Origin, Registry};
 use crate::app::startup::{configured_manifest, engine_config, learner_program, sibling};
@@ -72,7 +72,8 @@ pub async fn learn(home: &Paths, asked: Asked, for_programs: bool) -> Result<()>
     let generation = registry.generation();
     let folder = asked.folder.canonicalize();
     let folder = folder.with_context(|| asked.folder.display().to_string())?;
-    let source = Source { folder, author: asked.author, model_sha256: manifest.sha256.clone() };
+    let source =
+        HistorySource { folder, author: asked.author, model_sha256: manifest.sha256.clone() };
     let work = Work { home, config: &config, manifest, model: &model, source };
     if !for_programs {
         tokio::spawn(tell_when_interrupted());
@@ -129,7 +130,7 @@ struct Work<'a> {
     config: &'a Config,
     manifest: &'a Manifest,
     model: &'a Path,
-    source: Source,
+    source: HistorySource,
 }
 
 /// What was learned, before it is checked.
