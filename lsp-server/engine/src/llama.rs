@@ -14,7 +14,7 @@ use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::{LineEndVariants, PartialScore};
 use super::speed::PromptSpeed;
-use super::threads::Threads;
+use super::threads::{Threads, Work};
 use super::{
     Engine, EngineError, EngineInfo, Generated, Request, Score, ScorePrompt, ScoreRequest,
     Tokenizer,
@@ -355,6 +355,16 @@ impl LlamaEngine {
         }
     }
 
+    /// Takes fewer threads for the rest of a request if there were no cores for all of them. Threads
+    /// that wait for a GPU, or compute in the background, say nothing about that.
+    fn adapt_threads(&mut self, sequence: usize, work: Option<Work>) {
+        let is_background = sequence == SCORING && self.scores_in_background;
+        let is_told = !is_background && self.free_behind.is_none();
+        if let Some(work) = work.filter(|_| is_told) {
+            self.context.set_threads(self.threads.computed(work, Instant::now()));
+        }
+    }
+
     /// Appends cells of one adapter to a sequence, and keeps the logits after the last one.
     fn decode(
         &mut self,
@@ -372,7 +382,9 @@ impl LlamaEngine {
         self.logits_after = None;
         self.passes += 1;
         self.context.read_experts(tokens.len(), last);
-        let decoded = self.context.decode(&tokens, position, sequence, last, abort);
+        let (decoded, work) =
+            Work::of(|| self.context.decode(&tokens, position, sequence, last, abort));
+        self.adapt_threads(sequence, work);
         let experts = self.context.experts_read();
         // After an abort the finished micro-batches are in the KV: keep them.
         let kept = match decoded {

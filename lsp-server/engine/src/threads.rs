@@ -3,7 +3,13 @@
 //! The engine's threads wait for each other after every matrix, spinning. Where another process
 //! holds a core, all threads wait for the one that has no core, and two threads then take several
 //! times as long as one.
+//!
+//! What other processes use is known before a request. Nice ones are not counted, because within a
+//! session they give way. Those of other sessions need not: Linux shares the cores among sessions
+//! first (`sched_autogroup` in sched(7)). That shows only while a request is computed, as processor
+//! time that its threads did not get.
 
+use crate::platform::processor_time;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -16,13 +22,34 @@ const STALE: Duration = Duration::from_secs(3);
 /// The kernel's unit in `/proc`: `USER_HZ`, 100 on every Linux.
 const TICKS_PER_S: f64 = 100.0;
 
+/// The shortest computing time that is judged.
+const JUDGED: Duration = Duration::from_millis(100);
+
+/// The cores that threads may lack. What one thread computes alone is in it.
+const LACKED: f64 = 0.5;
+
+/// The time after which a number of threads that had too little is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
 pub struct Threads {
     /// The threads on a machine that does nothing else.
     most: usize,
     /// True if the number adapts; false if the user has set it.
     adapts: bool,
-    now: usize,
+    /// The cores that are free by what other processes use.
+    free: usize,
     seen: Option<(Instant, Ticks)>,
+    /// The cores that the threads had when they had too few, and when that was.
+    had: Option<(usize, Instant)>,
+    /// What was computed since the last judgement.
+    work: Work,
+}
+
+/// The time that computing took, and the processor time that this process had meanwhile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    pub time: Duration,
+    pub processor: Duration,
 }
 
 /// Processor time since the machine started.
@@ -37,15 +64,43 @@ struct Ticks {
 
 impl Threads {
     pub fn new(most: usize, adapts: bool) -> Threads {
-        Threads { most, adapts, now: most, seen: None }
+        Threads { most, adapts, free: most, seen: None, had: None, work: Work::default() }
     }
 
     /// The number of threads for a request that begins now.
     pub fn now(&mut self) -> usize {
+        let now = Instant::now();
         if self.adapts {
-            self.look(Instant::now(), Ticks::read());
+            self.look(now, Ticks::read());
+            self.retry(now);
         }
-        self.now
+        self.number()
+    }
+
+    /// Forgets how few cores there were, once that is long ago.
+    fn retry(&mut self, now: Instant) {
+        self.had = self.had.filter(|(_, since)| now.duration_since(*since) < RETRY);
+    }
+
+    fn number(&self) -> usize {
+        self.had.map_or(self.free, |(had, _)| had.min(self.free))
+    }
+
+    /// Notes what a part of a request took on the present number of threads. Returns the number for
+    /// the rest of it.
+    pub fn computed(&mut self, work: Work, at: Instant) -> usize {
+        let threads = self.number();
+        self.work.time += work.time;
+        self.work.processor += work.processor;
+        if self.work.time < JUDGED {
+            return threads;
+        }
+        let Work { time, processor } = std::mem::take(&mut self.work);
+        let cores = processor.as_secs_f64() / time.as_secs_f64();
+        if self.adapts && cores + LACKED < threads as f64 {
+            self.had = Some(((cores as usize).max(1), at));
+        }
+        self.number()
     }
 
     fn look(&mut self, at: Instant, ticks: Option<Ticks>) {
@@ -57,11 +112,25 @@ impl Threads {
                 let all = ticks.all.saturating_sub(before.all) as f64;
                 let own = ticks.own.saturating_sub(before.own) as f64;
                 let others = (all - own).max(0.0) / TICKS_PER_S / since.as_secs_f64();
-                self.now = self.most.saturating_sub(others.round() as usize).max(1);
+                self.free = self.most.saturating_sub(others.round() as usize).max(1);
             }
-            _ => self.now = self.most,
+            _ => self.free = self.most,
         }
         self.seen = Some((at, ticks));
+    }
+}
+
+impl Work {
+    /// Measures what a function computes. `None` where the system does not tell the processor time
+    /// of a process.
+    pub fn of<T>(compute: impl FnOnce() -> T) -> (T, Option<Work>) {
+        let (begun, before) = (Instant::now(), processor_time());
+        let computed = compute();
+        let work = before.zip(processor_time()).map(|(before, after)| Work {
+            time: begun.elapsed(),
+            processor: after.saturating_sub(before),
+        });
+        (computed, work)
     }
 }
 
@@ -119,7 +188,7 @@ mod tests {
         let mut threads = Threads::new(4, true);
         let mut look = |ms: u64, all: u64, own: u64| {
             threads.look(at(ms), Some(Ticks { all, own }));
-            threads.now
+            threads.number()
         };
         assert_eq!(look(0, 1000, 0), 4, "nothing is measured yet");
         assert_eq!(look(1000, 1400, 380), 4, "this process used them");
@@ -130,8 +199,38 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_had_no_core_are_left_out_for_a_while() {
+        let start = Instant::now();
+        let ms = Duration::from_millis;
+        let mut threads = Threads::new(4, true);
+        let mut compute = |time: u64, processor: u64| {
+            threads.computed(Work { time: ms(time), processor: ms(processor) }, start)
+        };
+        assert_eq!(compute(200, 720), 4, "a part of it is computed by one thread alone");
+        assert_eq!(compute(60, 60), 4, "too short to tell");
+        assert_eq!(compute(60, 240), 2, "of both times together");
+        assert_eq!(compute(200, 390), 2);
+        assert_eq!(compute(200, 90), 1, "never none");
+        assert_eq!(compute(200, 90), 1);
+        threads.retry(start + RETRY - ms(1));
+        assert_eq!(threads.number(), 1);
+        threads.retry(start + RETRY);
+        assert_eq!(threads.number(), 4, "they may be free again");
+    }
+
+    #[test]
     fn a_number_that_the_user_has_set_stays() {
         let mut threads = Threads::new(3, false);
         assert_eq!((threads.now(), threads.now()), (3, 3));
+        let (time, processor) = (Duration::from_secs(1), Duration::from_millis(500));
+        assert_eq!(threads.computed(Work { time, processor }, Instant::now()), 3);
+    }
+
+    #[test]
+    fn the_processor_time_of_what_is_computed_is_measured() {
+        let (sum, work) = Work::of(|| (0..5_000_000_u64).fold(0, |sum, n| sum ^ (n * n)));
+        assert_ne!(sum, 0);
+        // Windows does not tell it.
+        assert!(work.is_none_or(|work| !work.processor.is_zero()), "{work:?}");
     }
 }
