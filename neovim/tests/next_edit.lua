@@ -6,6 +6,7 @@ local open = require('scripted').open
 local wait = require('wait')
 
 local EDIT = 'textDocument/copilotInlineEdit'
+local COMPLETION = 'textDocument/inlineCompletion'
 
 local function wait_for_lines(editor, expected)
   local ok = pcall(wait.until_, 'the text', function()
@@ -55,6 +56,26 @@ return {
       wait_for_lines(editor, { 'ne();', 'fetch(1);', 'fetch(2);' })
       editor:type('u')
       wait_for_lines(editor, { 'ne();', 'fetch(1);', 'load(2);' })
+    end,
+  },
+  {
+    'no suggestion comes by itself on the line of a next edit',
+    function(home)
+      local editor, server = open(home, 'room.txt', 'one();\nload(1);\nload(2);\n', SCRIPT)
+      editor:type('i')
+      editor:type('x')
+      editor:wait_for('loadfetch(1);')
+      editor:rest()
+      local before = #server:sent(COMPLETION)
+      assert(before > 0, 'suggestions come by themselves')
+      editor:press('M-n')
+      wait.until_('the cursor at the place', function()
+        return tonumber(editor:eval('line(".")')) == 2
+      end)
+      editor:rest()
+      check.equal(before, #server:sent(COMPLETION))
+      editor:press('Up')
+      server:wait_for(COMPLETION, before + 1)
     end,
   },
   {

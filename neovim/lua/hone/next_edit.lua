@@ -202,6 +202,11 @@ local function is_there(here)
   return live.is_over_end and row == api.nvim_buf_line_count(live.buf) - 1
 end
 
+session.make_room_for(function()
+  local here = place()
+  return here ~= nil and is_there(here)
+end)
+
 local function go(here)
   vim.cmd("normal! m'")
   if live.buf ~= api.nvim_get_current_buf() then

@@ -40,6 +40,12 @@ local place
 
 local enabled = true
 
+--- Returns true if something else is drawn on the line of the cursor.
+---@type fun(): boolean
+local is_taken = function()
+  return false
+end
+
 local function here()
   local buf = api.nvim_get_current_buf()
   local cursor = api.nvim_win_get_cursor(0)
@@ -58,6 +64,16 @@ end
 --- Whether suggestions are wanted in a buffer as the user types.
 function M.wanted(buf)
   return enabled and vim.b[buf].hone_enabled ~= false and painter.is_enabled(buf)
+end
+
+--- Lets no suggestion come by itself where something else is drawn.
+---@param is_drawn fun(): boolean
+function M.make_room_for(is_drawn)
+  is_taken = is_drawn
+end
+
+local function is_wanted_here(buf)
+  return M.wanted(buf) and not is_taken()
 end
 
 local function cancel()
@@ -252,9 +268,9 @@ function M.moved()
   if live and follow() and not is_doubtful() then
     return
   end
-  if M.wanted(now[1]) and vim.bo[now[1]].modifiable then
+  if is_wanted_here(now[1]) and vim.bo[now[1]].modifiable then
     local callback = notify.guard(function()
-      if M.wanted(now[1]) then
+      if is_wanted_here(now[1]) then
         ask(AUTOMATIC, first)
       end
     end)
@@ -266,7 +282,7 @@ end
 --- an offer, so it is made once more where the user still waits.
 function M.loaded()
   local buf = api.nvim_get_current_buf()
-  if not live and not M.is_waiting() and M.wanted(buf) then
+  if not live and not M.is_waiting() and is_wanted_here(buf) then
     ask(AUTOMATIC, first)
   end
 end
