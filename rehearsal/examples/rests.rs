@@ -45,7 +45,7 @@ struct Arguments {
     /// Characters that are typed in each run
     #[arg(long)]
     characters: usize,
-    /// Busy processes of the lowest priority next to it
+    /// Busy processes of the lowest priority next to it, each in a session of its own
     #[arg(long)]
     load: usize,
 }
@@ -56,9 +56,10 @@ struct Load(Vec<Child>);
 impl Load {
     fn start(count: usize) -> Result<Load> {
         let start = |_| {
-            let mut busy = Command::new("nice");
-            busy.args(["-n", "19", "sh", "-c", "while :; do :; done"]);
-            busy.spawn().context("cannot run `nice`")
+            // Linux shares the cores among sessions first, so niceness says nothing to others.
+            let mut busy = Command::new("setsid");
+            busy.args(["nice", "-n", "19", "sh", "-c", "while :; do :; done"]);
+            busy.spawn().context("cannot run `setsid nice`")
         };
         (0..count).map(start).collect::<Result<_>>().map(Load)
     }

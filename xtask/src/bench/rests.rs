@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A file of some hundred lines, as a user may write it.
 const TYPED: &str = "learner/src/ppo/mod.rs";
 
-/// Busy processes of the lowest priority during the runs.
+/// Busy processes of the lowest priority during the runs, each in a session of its own.
 const LOADS: [u32; 2] = [0, 2];
 
 #[derive(Args)]
