@@ -241,7 +241,7 @@ mod tests {
             "<|",
         ];
         let mut random = StdRng::seed_from_u64(63);
-        for _ in 0..100_000 {
+        for _ in 0..200_000 {
             let length = random.random_range(0..12);
             let any: String = (0..length).map(|_| *pieces.choose(&mut random).unwrap()).collect();
             for template in templates() {

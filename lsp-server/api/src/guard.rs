@@ -109,6 +109,12 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 mod tests {
     use super::*;
     use hyper::Request;
+    use rand::rngs::StdRng;
+    use rand::seq::IndexedRandom;
+    use rand::{Rng, SeedableRng};
+
+    /// See the bodies of the dialects' tests, of which there are as many.
+    const ROUNDS: usize = 400_000;
 
     fn token() -> Token {
         Token::from_bytes([0xa5; 32])
@@ -183,5 +189,61 @@ mod tests {
             let fields = [("host", "localhost"), ("origin", origin)];
             assert_eq!(ask(&path, &fields), Err(Refused::Page), "{origin}");
         }
+    }
+
+    /// Whatever a request is made of, it is admitted only with the token, without an origin and
+    /// for this machine.
+    #[test]
+    fn any_request_is_admitted_by_the_rule_alone() {
+        let (token, wrong) = (token(), Token::from_bytes([0xa6; 32]));
+        let (right, wrong) = (token.as_str(), wrong.as_str());
+        let upper = right.to_uppercase();
+        let paths =
+            ["", "/", "/t/", "/t", "//t/", "/%74/", "/infill", "?", "%2F", "/..", right, wrong];
+        let hosts =
+            ["localhost", "127.0.0.1:4663", "[::1]", "evil.example", "localhost.evil", "@", ""];
+        let bearers =
+            ["Bearer ", "bearer ", "Basic ", "Bearer", " ", right, wrong, &right[1..], &upper];
+        let mut random = StdRng::seed_from_u64(63);
+        let mut admitted = 0;
+        for _ in 0..ROUNDS {
+            let mut of = |pieces: &[&str], most| -> String {
+                let length = random.random_range(0..=most);
+                (0..length).map(|_| *pieces.choose(&mut random).unwrap()).collect()
+            };
+            let uri =
+                format!("{}{}", of(&["", "http://localhost", "http://evil"], 1), of(&paths, 4));
+            let fields = [
+                ("host", of(&hosts, 1)),
+                ("host", of(&hosts, 1)),
+                ("authorization", of(&bearers, 2)),
+                ("authorization", of(&bearers, 2)),
+                ("origin", of(&["null", "http://localhost"], 1)),
+            ];
+            let mut fields: Vec<_> = fields.iter().map(|(name, value)| (*name, &**value)).collect();
+            fields.retain(|(_, value)| !value.is_empty());
+            let Ok(parsed) = uri.parse::<Uri>() else { continue };
+            if ask(&uri, &fields).is_err() {
+                continue;
+            }
+            admitted += 1;
+            let values = |name: &str| -> Vec<&str> {
+                let own = fields.iter().filter(|field| field.0 == name);
+                own.map(|field| field.1).collect()
+            };
+            assert!(values("origin").is_empty());
+            let [host] = values("host")[..] else { panic!("{fields:?}") };
+            assert!(hosts[..3].contains(&host), "{host}");
+            assert!(parsed.authority().is_none_or(|named| named == "localhost"), "{uri}");
+            let bearer = values("authorization");
+            let by_field = bearer.len() == 1
+                && bearer[0].get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer "))
+                && &bearer[0][7..] == right;
+            assert!(
+                by_field || parsed.path().starts_with(&format!("/t/{right}")),
+                "{uri} {fields:?}"
+            );
+        }
+        assert!(admitted > 100, "{admitted}");
     }
 }

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{Around, Ended, File};
-use models::fim::template;
+use models::fim::{template, templates};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
 use serde_json::json;
 
 fn model() -> Model {
@@ -46,6 +49,10 @@ fn events(reply: &Reply, content_type: &str, begin: &str) -> (Vec<Value>, Vec<St
 fn around(before: &str, after: &str) -> Around {
     Around { before: before.into(), after: after.into() }
 }
+
+/// The bodies that the readers are tried with. The prompts' and the guard's own tests make these a
+/// million hostile requests.
+const ROUNDS: usize = 400_000;
 
 const QWEN: &str = "<|fim_prefix|>a<|fim_suffix|>c<|fim_middle|>";
 
@@ -236,4 +243,103 @@ fn a_client_is_named_by_its_product() {
     assert_eq!(client_name(Some("")), "client");
     assert_eq!(client_name(None), "client");
     assert_eq!(client_name(Some(&"a".repeat(99))).len(), NAME_BYTES);
+}
+
+/// The routes that read a body, with one that each of them reads.
+fn bodies() -> Vec<(&'static str, Value)> {
+    let infill = json!({
+        "input_prefix": "a", "input_suffix": "c", "prompt": "", "n_predict": 9, "n_cmpl": 3,
+        "input_extra": [{"filename": "b.rs", "text": "fn b() {}"}], "stop": ["\n\n"],
+        "response_fields": ["content", "timings/prompt_n"], "stream": false,
+    });
+    let openai = json!({"prompt": QWEN, "max_tokens": 9, "stop": "\n", "stream": true, "n": 1});
+    let ollama = json!({"prompt": "a", "suffix": "c", "options": {"num_predict": 9, "stop": []}});
+    vec![
+        ("/infill", infill),
+        ("/completion", json!({"prompt": QWEN, "n_predict": 9, "stop": ["x"]})),
+        ("/v1/completions", openai),
+        ("/api/generate", ollama),
+    ]
+}
+
+/// What a field must not be, or may be at most.
+fn odd_values() -> Vec<Value> {
+    let deep = (0..100).fold(json!("deep"), |inner, _| json!([inner]));
+    let texts =
+        ["", "\0", "\u{2028}\r\n", "<|fim_prefix|>", "<|fim_suffix|><|fim_middle|>", "<PRE>"];
+    let numbers = [json!(-1), json!(0), json!(0.5), json!(u64::MAX), json!(1e300)];
+    let others = [json!(null), json!(true), json!({}), json!([[]]), json!([1, "a"]), deep];
+    let texts = texts.map(|text| json!(text)).into_iter();
+    texts.chain(numbers).chain(others).collect()
+}
+
+/// Puts an odd value in the place of one field, or of what is within it.
+fn spoil(body: &mut Value, odd: &[Value], random: &mut StdRng) {
+    let mut place = body;
+    loop {
+        let fields: Vec<&mut Value> = match place {
+            Value::Object(fields) => fields.values_mut().collect(),
+            Value::Array(values) => values.iter_mut().collect(),
+            _ => vec![],
+        };
+        let count = fields.len();
+        let Some(next) = fields.into_iter().nth(random.random_range(0..count.max(1))) else {
+            return;
+        };
+        if !(next.is_object() || next.is_array()) || random.random_bool(0.5) {
+            *next = odd.choose(random).unwrap().clone();
+            return;
+        }
+        place = next;
+    }
+}
+
+/// Spoils the bytes of a body: some are others, or the end is missing.
+fn garble(bytes: &mut Vec<u8>, random: &mut StdRng) {
+    for _ in 0..random.random_range(0..4) {
+        let at = random.random_range(0..bytes.len());
+        bytes[at] = random.random();
+    }
+    if random.random_bool(0.2) {
+        bytes.truncate(random.random_range(0..bytes.len()));
+    }
+}
+
+/// Whatever a body holds, it is read or refused, and no refusal repeats code of it.
+#[test]
+fn any_body_is_read_or_refused() {
+    const SECRET: &str = "hunter2";
+    let (bodies, odd) = (bodies(), odd_values());
+    let models = templates().iter().map(|template| Model { template, ..model() });
+    let models: Vec<Model> = models.collect();
+    let answer = Answer { text: "b".into(), ended: Ended::ByItself, tokens: 1 };
+    let mut random = StdRng::seed_from_u64(63);
+    let (mut read, mut refused) = (0, 0);
+    for _ in 0..ROUNDS {
+        let (path, body) = bodies.choose(&mut random).unwrap();
+        let mut body = body.clone();
+        body["prompt"] = format!("{SECRET}{}", body["prompt"].as_str().unwrap()).into();
+        for _ in 0..random.random_range(0..3) {
+            spoil(&mut body, &odd, &mut random);
+        }
+        let mut bytes = body.to_string().into_bytes();
+        if random.random_bool(0.5) {
+            garble(&mut bytes, &mut random);
+        }
+        let (route, model) = (Route::of(path), models.choose(&mut random).unwrap());
+        match route.read(&bytes, "curl", model) {
+            Ok(asked) => {
+                read += 1;
+                assert!(asked.request.files.len() <= 1);
+                assert_eq!(asked.reply(&answer, model).status, StatusCode::OK);
+            }
+            Err(trouble) => {
+                refused += 1;
+                assert_eq!(trouble.status, StatusCode::BAD_REQUEST);
+                let told = route.dialect().error(&trouble).body;
+                assert!(!told.contains(SECRET), "{told}");
+            }
+        }
+    }
+    assert!(read > ROUNDS / 10 && refused > ROUNDS / 10, "{read} read, {refused} refused");
 }

@@ -158,24 +158,71 @@ async fn a_request_that_may_not_ask_reaches_no_backend() {
 #[tokio::test]
 async fn a_smuggled_request_is_not_answered() {
     let backend = Scripted::new("b");
-    let server = start(&backend, Limits::default()).await;
-    let inner = post("/v1/completions", r#"{"prompt":"hang"}"#);
+    let server = start(&backend, QUICK).await;
+    let inner = post("/v1/completions", r#"{"prompt":"a"}"#);
     let head = format!(
         "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n",
         token().as_str()
     );
-    for fields in [
-        "Content-Length: 4\r\nContent-Length: 400\r\n",
-        "Content-Length: 4\r\nContent-Length: 4, 5\r\n",
-        "Transfer-Encoding: chunked, identity\r\n",
-        "Transfer-Encoding: xchunked\r\n",
-        "Content-Length: -1\r\n",
+    for (fields, body) in [
+        ("Content-Length: 4\r\nContent-Length: 400\r\n", "abcd"),
+        ("Content-Length: 4\r\nContent-Length: 4, 5\r\n", "abcd"),
+        ("Transfer-Encoding: chunked, identity\r\n", "abcd"),
+        ("Transfer-Encoding: xchunked\r\n", "abcd"),
+        ("Content-Length: -1\r\n", "abcd"),
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n"),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 400\r\n", "0\r\n\r\n"),
     ] {
-        let answer = exchange(&server, &format!("{head}{fields}\r\nabcd{inner}")).await;
+        let mut stream = connect(&server).await;
+        let sent = format!("{head}{fields}\r\n{body}{inner}");
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        let answer = rest(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 400"), "{fields}: {answer}");
         assert_eq!(answer.matches("HTTP/1.1").count(), 1, "{fields}: {answer}");
     }
-    assert_eq!(backend.most.load(Ordering::Relaxed), 0);
+}
+
+/// A path is compared byte by byte, so no way to write it differently reaches more.
+#[tokio::test]
+async fn a_path_with_odd_bytes_is_no_other_path() {
+    let backend = Scripted::new("b");
+    let server = start(&backend, QUICK).await;
+    let in_path = format!("/t/{}", token().as_str());
+    let get = async |path: &str, fields: &str| {
+        let mut stream = connect(&server).await;
+        let sent =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n");
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    };
+    assert!(get(&format!("{in_path}/health"), "").await.starts_with("HTTP/1.1 200"));
+    for (path, status) in [
+        ("/health\0", 400),
+        ("/hea\tlth", 400),
+        ("/health\r", 400),
+        ("/health\r\nX: secret", 400),
+        ("/health\nX: secret", 400),
+        ("/health /secret", 400),
+        ("/health%00", 404),
+        ("/health%0d%0aX:%20secret", 404),
+        ("/%68ealth", 404),
+        ("/v1/../health", 404),
+        ("/v1/%2e%2e/health", 404),
+        ("//health", 404),
+        ("/health\u{e9}", 404),
+    ] {
+        let bearer = format!("Authorization: Bearer {}\r\n", token().as_str());
+        let by_path = format!("{in_path}{path}");
+        for answer in [get(path, &bearer).await, get(&by_path, "").await] {
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path:?}: {answer}");
+            assert!(!answer.contains("secret") && !answer.contains(token().as_str()), "{answer}");
+        }
+    }
+    for path in [in_path.replace("/t/", "/%74/"), in_path.clone() + "%2Fhealth", in_path + "\u{e9}"]
+    {
+        assert!(get(&path, "").await.starts_with("HTTP/1.1 401"), "{path}");
+    }
 }
 
 #[tokio::test]
