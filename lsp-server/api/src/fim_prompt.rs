@@ -30,6 +30,11 @@ pub enum ForeignPrompt {
          the format of that family, or send `prompt` and `suffix` without markers"
     )]
     OtherFamily { found: &'static str, served: &'static str },
+    #[error(
+        "it has the markers of a family of models ({found}), and the model that Hone serves knows \
+         none: send `prompt` and `suffix` without markers"
+    )]
+    NoMarkers { found: &'static str },
     #[error("it begins with {found}, and {missing} is missing behind it")]
     Incomplete { found: &'static str, missing: &'static str },
     #[error("it has files and no {missing}; prompts for next edits are not answered here")]
@@ -135,7 +140,10 @@ fn other_family(prompt: &str, served: &FimTemplate) -> Option<ForeignPrompt> {
         text.strip_prefix(first).is_some_and(|rest| rest.contains(other))
     };
     let found = known.chain(FOREIGN.iter().copied()).find(is_there)?.0;
-    Some(ForeignPrompt::OtherFamily { found, served: served.name })
+    Some(match served.kind {
+        FimKind::Markers(_) => ForeignPrompt::OtherFamily { found, served: served.name },
+        FimKind::PrefixOnly => ForeignPrompt::NoMarkers { found },
+    })
 }
 
 #[cfg(test)]
@@ -218,7 +226,8 @@ mod tests {
         let next_edit = error("<|file_sep|>a.py\nx\n<|file_sep|>updated/a.py:1:9\n");
         assert!(next_edit.contains("next edits"), "{next_edit}");
         let smol = template("prefix-only").unwrap();
-        assert!(parse("<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>", smol).is_err());
+        let error = parse("<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>", smol).unwrap_err();
+        assert_eq!(error, ForeignPrompt::NoMarkers { found: "<|fim_prefix|>" });
     }
 
     /// A prompt that is laid out by a template is read as the texts that it was made of, and no

@@ -92,6 +92,32 @@ fn a_rendered_prompt_is_read_back() {
     );
 }
 
+/// A model that knows no markers is shown the text before the cursor alone. Clients send a suffix
+/// all the same, and those that render prompts are told not to.
+#[test]
+fn a_model_without_markers_is_asked_without_a_suffix() {
+    let home = Home::with(Model::Smol, &on());
+    let _editor = home.editor();
+    let http = Http::of(&home);
+    let (before, _) = week();
+    let text = |client: &str, body: Value| {
+        let request = http.request("POST", "/v1/completions", &body.to_string());
+        let named = request.replace("User-Agent: e2e", &format!("User-Agent: {client}"));
+        let (status, answer) = http.exchange(&named);
+        assert_eq!(status, 200, "{answer}");
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        answer["choices"][0]["text"].as_str().unwrap().to_owned()
+    };
+    let offer = text("one", json!({"prompt": before}));
+    assert!(!offer.is_empty());
+    let after = "\nfn january() -> u32 {\n    31\n}\n";
+    assert_eq!(text("two", json!({"prompt": before, "suffix": after})), offer);
+    let rendered = format!("<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>");
+    let (status, wrong) = http.post("/v1/completions", &json!({"prompt": rendered}));
+    assert_eq!(status, 400);
+    assert!(wrong.contains("send `prompt` and `suffix` without markers"), "{wrong}");
+}
+
 /// What llama.vim sends while its user accepts one offer, types along with the next, and leaves it.
 #[test]
 fn the_gate_learns_from_the_requests_alone() {
