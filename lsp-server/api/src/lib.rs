@@ -18,7 +18,7 @@ mod window;
 pub use fim_prompt::{FimPrompt, ForeignPrompt, parse};
 pub use guard::{NoToken, Token};
 pub use limits::Limits;
-pub use reading::{KEY_CHARS, Offered, Reading, UNREAD_MS, may_be_typed, read};
+pub use reading::{Asks, KEY_CHARS, Offered, Reading, UNREAD_MS, read};
 pub use server::{Listening, listen};
 pub use window::{Change, Known};
 
@@ -44,8 +44,7 @@ pub struct File {
 pub struct Client {
     /// The name that it gives itself: letters, digits and a few marks.
     pub name: String,
-    /// It asks, once it has an answer, what would follow if that were accepted.
-    pub asks_ahead: bool,
+    pub asks: Asks,
 }
 
 /// What a client asks for.

@@ -141,8 +141,8 @@ fn the_gate_learns_from_the_requests_alone() {
     let made = home.completions();
     assert_eq!(made.len(), 1, "that request is no offer so far");
     assert_eq!(home.outcomes(&made[0].id), []);
-    // Tab, Enter, and the next line.
-    pass(3_000);
+    // Tab, Enter, and the next line, in less time than it takes to type the offer.
+    pass(1_000);
     let below = format!("{taken}\n// January, February, ");
     let third = ask(&below);
     assert!(!third.is_empty(), "{second:?}");

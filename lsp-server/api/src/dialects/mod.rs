@@ -8,7 +8,7 @@ mod openai;
 
 use crate::fim_prompt::ForeignPrompt;
 use crate::limits::NAME_BYTES;
-use crate::{Answer, Client, Model, Request, Unavailable};
+use crate::{Answer, Asks, Client, Model, Request, Unavailable};
 use fields::Fields;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
@@ -193,7 +193,13 @@ impl Route {
         let fields = Fields::read(body)?;
         // Several programs call themselves `curl`, so their dialects tell them apart too.
         let name = format!("{}/{client}", self.name());
-        let client = Client { name, asks_ahead: self == Route::Infill };
+        let asks = match (self, client) {
+            // llama.vim sends its requests by curl.
+            (Route::Infill, "curl") => Asks::AheadAndAtKeys,
+            (Route::Infill, _) => Asks::AheadAndAtNews,
+            _ => Asks::Plainly,
+        };
+        let client = Client { name, asks };
         let (request, form) = match self {
             Route::Infill => {
                 let (request, form) = llama::infill(&fields, client)?;

@@ -66,7 +66,7 @@ fn zed_asks_openai_with_the_markers_in_the_prompt() {
     assert_eq!(request.around, around("a", "c"));
     assert_eq!(request.limits.max_tokens, Some(64));
     assert_eq!(request.limits.stop, ["<|endoftext|>", "<|file_sep|>"]);
-    assert!(!request.client.asks_ahead && !request.is_warming);
+    assert!(request.client.asks == Asks::Plainly && !request.is_warming);
     let answer = json(&reply);
     assert_eq!(answer["choices"][0]["text"], "b\n");
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
@@ -102,7 +102,7 @@ fn llama_vim_asks_for_an_infill_and_reads_flat_fields() {
     let (request, reply) = answered("/infill", body);
     assert_eq!(request.around, around("x\n  a", "\nz"));
     assert_eq!(request.files, [File { name: "b.rs".into(), text: "fn b() {}".into() }]);
-    assert!(request.client.asks_ahead && !request.is_warming);
+    assert!(request.client.asks == Asks::AheadAndAtKeys && !request.is_warming);
     assert!(reply.body.contains(r#""content":"b\n""#), "{}", reply.body);
     let expected = json!({"content": "b\n", "timings/prompt_n": 0, "tokens_cached": 0});
     assert_eq!(json(&reply), expected);
@@ -132,9 +132,12 @@ fn llama_vscode_asks_for_several_and_reads_a_list() {
     let body = json!({
         "input_prefix": "a", "input_suffix": "c", "n_cmpl": 3, "lora": [{"id": 0, "scale": 1}],
     });
-    let (request, reply) = answered("/infill", body);
+    let (request, reply) = answered("/infill", body.clone());
     assert_eq!(request.around, around("a", "c"));
     assert_eq!(json(&reply)[0]["content"], "b\n");
+    let body = body.to_string();
+    let asked = Route::Infill.read(body.as_bytes(), "axios", &model()).unwrap();
+    assert_eq!(asked.request.client.asks, Asks::AheadAndAtNews);
 }
 
 #[test]

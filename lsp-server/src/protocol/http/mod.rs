@@ -7,7 +7,7 @@ mod text;
 use crate::app::App;
 use crate::session::SessionError;
 use crate::session::request::Trigger;
-use api::{Answer, Backend, Model, Request, Unavailable};
+use api::{Answer, Backend, Model, Offered, Request, Unavailable};
 use feedback::event::OfferId;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -80,7 +80,9 @@ impl HttpClients {
         let cut =
             |text: &str| request.limits.cut(text, |text| services.engine.tokenize(text).len());
         let given = |answer: &Answer, is_whole, id: &OfferId| {
-            Given::of(&request.around, answer, is_whole, id, services.clock.elapsed_ms())
+            let (around, text) = (request.around.clone(), answer.text.clone());
+            let (asked_ms, at_ms) = (place.asked_ms, services.clock.elapsed_ms());
+            Given::of(Offered { around, text, asked_ms, at_ms }, answer, is_whole, id)
         };
         let Place { session, uri, position, known, taken, .. } = place;
         if let Some(known) = known {

@@ -5,7 +5,7 @@ use super::*;
 use crate::config::Config;
 use crate::testing;
 use crate::testing::fixtures::{self, HookedEngine, eventually};
-use api::{Around, Client, File};
+use api::{Around, Asks, Client, File};
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, Outcome};
 use feedback::log::{EventLog, MemoryLog};
@@ -63,8 +63,12 @@ async fn api() -> Api {
 fn request(client: &str, marked: &str) -> Request {
     let (before, after) = marked.split_once('|').expect("a cursor");
     let around = Around { before: before.into(), after: after.into() };
-    let name = client.to_owned();
-    Request::new(Client { asks_ahead: name.starts_with("infill"), name }, around)
+    let asks = match client {
+        "infill" => Asks::AheadAndAtKeys,
+        "axios" => Asks::AheadAndAtNews,
+        _ => Asks::Plainly,
+    };
+    Request::new(Client { name: client.to_owned(), asks }, around)
 }
 
 impl Api {
@@ -201,6 +205,22 @@ async fn what_was_typed_while_the_client_waited_was_not_accepted() {
     assert_eq!(ahead.await.unwrap(), " // why");
     api.ask("infill", "fn a() {\n    call(x);\n    |\n}\n").await;
     assert_eq!(api.outcomes()[0], Some(Outcome::TypedThrough { utf16: 8 }));
+}
+
+/// llama.vscode sends nothing while its user types along with an offer, so what comes whole was
+/// taken only if nobody can have typed it since.
+#[tokio::test]
+async fn what_can_have_been_typed_since_an_offer_was_not_accepted() {
+    for (ms, expected) in [(399, Outcome::Accepted), (400, Outcome::TypedThrough { utf16: 8 })] {
+        for next in ["fn a() {\n    call(x);\n    |\n}\n", "fn a() {\n    call(x); // why|\n}\n"] {
+            let api = api().await;
+            api.ask("axios", START).await;
+            assert_eq!(api.ask("axios", "fn a() {\n    call(x);|\n}\n").await, " // why");
+            api.pass(ms);
+            api.ask("axios", next).await;
+            assert_eq!(api.outcomes()[0], Some(expected), "{next} after {ms} ms");
+        }
+    }
 }
 
 #[tokio::test]

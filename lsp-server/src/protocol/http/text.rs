@@ -5,8 +5,8 @@ use super::language;
 use crate::addresses;
 use crate::session::{AheadAnswer, Session};
 use api::{
-    Answer, Around, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request, UNREAD_MS,
-    may_be_typed, read,
+    Answer, Around, Asks, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request,
+    UNREAD_MS, read,
 };
 use completion::document::{Document, Encoding, Position};
 use completion::languages;
@@ -32,8 +32,7 @@ pub struct Text {
     ahead: Option<Ahead>,
     /// The number of the newest request.
     asked: u64,
-    /// The client asks at each key, and ahead of an accept.
-    asks_ahead: bool,
+    asks: Asks,
     /// How long the client waited for its last answer, in milliseconds.
     waited_ms: u64,
     /// The files that the client has sent along, by name.
@@ -72,6 +71,7 @@ pub struct Place {
     /// The line behind the cursor.
     rest_of_line: String,
     asked: u64,
+    pub asked_ms: u64,
 }
 
 impl Place {
@@ -83,17 +83,10 @@ impl Place {
 
 impl Given {
     /// `None` if nothing is left to show. `is_whole` if the answer was made of all of the offer.
-    pub fn of(
-        around: &Around,
-        answer: &Answer,
-        is_whole: bool,
-        id: &OfferId,
-        at_ms: u64,
-    ) -> Option<Given> {
-        let (around, text) = (around.clone(), answer.text.clone());
-        (!text.is_empty()).then(|| Given {
+    pub fn of(offered: Offered, answer: &Answer, is_whole: bool, id: &OfferId) -> Option<Given> {
+        (!offered.text.is_empty()).then(|| Given {
             id: id.clone(),
-            offered: Offered { around, text, at_ms },
+            offered,
             is_whole: is_whole && answer.ended == Ended::ByItself,
         })
     }
@@ -130,7 +123,7 @@ impl Text {
             given: None,
             ahead: None,
             asked: 0,
-            asks_ahead: client.asks_ahead,
+            asks: client.asks,
             waited_ms: 0,
             files: HashMap::new(),
         }
@@ -141,30 +134,29 @@ impl Text {
         let Request { client, around, .. } = request;
         let ahead = self.ahead.as_ref().map(|ahead| &ahead.given);
         let mut offers = self.given.iter().chain(ahead);
-        let is_read = |given: &Given| {
-            read(&given.offered, around, now_ms, client.asks_ahead) != Reading::Unknown
-        };
+        let is_read =
+            |given: &Given| read(&given.offered, around, now_ms, client.asks) != Reading::Unknown;
         self.known.change(around).is_some() || offers.any(is_read)
     }
 
     /// Brings the document up to date, and notes what became of the offers.
     pub fn arrive(&mut self, request: &Request, now_ms: u64) -> Place {
-        let (next, asks_ahead) = (&request.around, request.client.asks_ahead);
+        let (next, asks) = (&request.around, request.client.asks);
         (self.used_ms, self.asked) = (now_ms, self.asked + 1);
         if let Some(ahead) = &self.ahead {
-            match read(&ahead.given.offered, next, now_ms, asks_ahead) {
+            match read(&ahead.given.offered, next, now_ms, asks) {
                 Reading::Unknown => {}
                 // It asks again, and need not have shown the answer.
-                Reading::Same if asks_ahead => {
+                Reading::Same if asks.is_ahead() => {
                     let known = ahead.given.offered.text.clone();
                     return Place { known: Some(known), ..self.place() };
                 }
-                _ => self.reach_ahead(),
+                _ => self.reach_ahead(now_ms),
             }
         }
         if let Some(given) = &self.given {
             let text = &given.offered.text;
-            match read(&given.offered, next, now_ms, asks_ahead) {
+            match read(&given.offered, next, now_ms, asks) {
                 Reading::AsIf { taken } if taken < text.len() => {
                     let rest = text[taken..].to_owned();
                     return Place { known: Some(rest), ..self.place() };
@@ -182,10 +174,10 @@ impl Text {
 
     /// The client has come to the place that was asked about ahead, so the offer before it was
     /// taken.
-    fn reach_ahead(&mut self) {
+    fn reach_ahead(&mut self, now_ms: u64) {
         let Some(Ahead { given, answer }) = self.ahead.take() else { return };
         if let Some(before) = self.given.take() {
-            self.take(&before);
+            self.take(&before, now_ms);
         }
         self.move_to(&given.offered.around);
         self.session.adopt(answer);
@@ -201,12 +193,13 @@ impl Text {
         }
         let offered = &given.offered;
         let is_read = now_ms.saturating_sub(offered.at_ms) >= UNREAD_MS;
+        let is_typed = |bytes| offered.may_be_typed(bytes, self.asks, self.waited_ms, now_ms);
         match reading {
-            Reading::Accepted => self.take(&given),
+            Reading::Accepted => self.take(&given, now_ms),
             Reading::Along { typed } => {
                 self.session.shown(&given.id);
                 let chars = offered.text[..typed].chars().count();
-                if chars > KEY_CHARS && self.asks_ahead && !self.may_be_typed(chars) {
+                if chars > KEY_CHARS && self.asks.is_ahead() && !is_typed(typed) {
                     // A word or a line of it was taken, as the change that follows shows.
                     let _ = self.session.taking(&given.id);
                 }
@@ -226,10 +219,10 @@ impl Text {
 
     /// Brings the document to where all of an offer stands in it: at once, as an accept does, or
     /// key by key if it may have been typed.
-    fn take(&mut self, given: &Given) {
+    fn take(&mut self, given: &Given, now_ms: u64) {
         self.session.shown(&given.id);
         let offered = &given.offered;
-        let is_typed = self.may_be_typed(offered.text.chars().count());
+        let is_typed = offered.may_be_typed(offered.text.len(), self.asks, self.waited_ms, now_ms);
         for (end, _) in offered.text.char_indices().skip(1).filter(|_| is_typed) {
             self.move_to(&behind(offered, end));
         }
@@ -237,12 +230,6 @@ impl Text {
         if !is_typed {
             self.accepted(given);
         }
-    }
-
-    /// Returns true if the user can have typed so many characters that came whole. Of a client that
-    /// does not ask at each key nobody knows.
-    fn may_be_typed(&self, chars: usize) -> bool {
-        self.asks_ahead && may_be_typed(chars, self.waited_ms)
     }
 
     /// The session may have ended the offer before, as one that nobody has seen.
@@ -304,6 +291,7 @@ impl Text {
             taken: None,
             rest_of_line: rest.to_owned(),
             asked: self.asked,
+            asked_ms: self.used_ms,
         }
     }
 
