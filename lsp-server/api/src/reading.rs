@@ -337,11 +337,13 @@ mod tests {
     }
 
     /// Checks that at least 95 % of the offers are labelled as what was pressed, and that none is
-    /// accepted of which nothing was taken.
+    /// accepted of which nothing was taken. One that was taken may count as typed, which is worth
+    /// the same, of a client that does not tell the two apart.
     fn is_read(recording: &str, asks: Asks) {
         let lines = recording.lines();
         let played: Vec<Played> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
         let is_right = |played: &&Played| match (played.pressed.as_str(), label(played, asks)) {
+            ("tab" | "line", "typed") => asks == Asks::AheadAndAtNews,
             ("tab" | "line", label) => label == "accepted",
             ("hand", label) => label == "typed",
             ("other", label) => label == "left",
@@ -361,6 +363,7 @@ mod tests {
     #[test]
     fn what_was_pressed_in_a_real_editor_is_read() {
         is_read(include_str!("../recordings/llama.vim.jsonl"), Asks::AheadAndAtKeys);
+        is_read(include_str!("../recordings/llama.vscode.jsonl"), Asks::AheadAndAtNews);
     }
 
     #[test]
