@@ -79,16 +79,28 @@ impl Asks {
     }
 }
 
+/// When a client asked before its newest request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Before {
+    pub asked_ms: u64,
+    /// How long it waited for the answer.
+    pub waited_ms: u64,
+}
+
 impl Offered {
     /// Returns true if the user can have typed so many bytes of the offer, which came whole in a
-    /// request. The client waited for its last answer for `waited_ms`.
-    pub fn may_be_typed(&self, bytes: usize, asks: Asks, waited_ms: u64, now_ms: u64) -> bool {
-        let silent_ms = match asks {
-            Asks::Plainly => return false,
-            Asks::AheadAndAtKeys => waited_ms + RETRY_MS,
-            Asks::AheadAndAtNews => now_ms.saturating_sub(self.asked_ms),
-        };
-        typing_ms(&self.text[..bytes]) <= silent_ms
+    /// request.
+    pub fn may_be_typed(&self, bytes: usize, asks: Asks, before: Before, now_ms: u64) -> bool {
+        let keys_ms = typing_ms(&self.text[..bytes]);
+        match asks {
+            Asks::Plainly => false,
+            // Who takes an offer has read it, and has pressed no key meanwhile.
+            Asks::AheadAndAtKeys => {
+                now_ms.saturating_sub(before.asked_ms) < UNREAD_MS
+                    || keys_ms <= before.waited_ms + RETRY_MS
+            }
+            Asks::AheadAndAtNews => keys_ms <= now_ms.saturating_sub(self.asked_ms),
+        }
     }
 }
 
@@ -266,15 +278,20 @@ mod tests {
     #[test]
     fn what_comes_whole_was_typed_if_there_was_time_without_a_request() {
         const LINE: &str = "return self.price * self.amount";
-        let of = |text: &str, asks, waited_ms, after_ms| {
+        let of = |text: &str, asks, before, after_ms| {
             let offered = offered("|", text);
-            offered.may_be_typed(text.len(), asks, waited_ms, offered.at_ms + after_ms)
+            offered.may_be_typed(text.len(), asks, before, offered.at_ms + after_ms)
         };
-        let at_keys = |text, waited_ms| of(text, Asks::AheadAndAtKeys, waited_ms, SLOW);
-        assert!(!at_keys("call(x);", 150), "an answer of the usual time");
-        assert!(at_keys("call(x);", 400), "the client waited, and the user went on");
-        assert!(at_keys(")", 0), "a key");
-        assert!(!at_keys(LINE, 1_000));
+        let at_keys = |text, waited_ms, since_ms| {
+            let before = Before { asked_ms: 1_000 + SLOW - since_ms, waited_ms };
+            of(text, Asks::AheadAndAtKeys, before, SLOW)
+        };
+        assert!(!at_keys("call(x);", 150, 900), "an answer of the usual time");
+        assert!(at_keys("call(x);", 400, 900), "the client waited, and the user went on");
+        assert!(at_keys(")", 0, 900), "a key");
+        assert!(!at_keys(LINE, 1_000, 1_100));
+        assert!(at_keys("call(x);", 2, 249), "a key was pressed since the offer was shown");
+        assert!(!at_keys("call(x);", 2, 250), "it was read, and taken");
 
         // It has been silent since it asked for the offer, 200 ms before it got it.
         for (text, after_ms, expected) in [
@@ -288,10 +305,13 @@ mod tests {
             ("a\n        bc", 0, true),
             ("a\n        bcd", 0, false),
         ] {
-            let told = of(text, Asks::AheadAndAtNews, 0, after_ms);
+            let told = of(text, Asks::AheadAndAtNews, Before::default(), after_ms);
             assert_eq!(told, expected, "{text} after {after_ms} ms");
         }
-        assert!(!of("a", Asks::Plainly, SLOW, SLOW), "it asks when something was typed");
+        assert!(
+            !of("a", Asks::Plainly, Before::default(), SLOW),
+            "it asks when something was typed"
+        );
     }
 
     /// An offer that a client has shown in a real editor, the requests that followed, and what was
@@ -321,16 +341,18 @@ mod tests {
         let around = Around { before: before.clone(), after: after.clone() };
         let at_ms = 100_000;
         let offered = Offered { around, text: text.clone(), asked_ms: at_ms - waited_ms, at_ms };
+        let mut asked_ms = offered.asked_ms;
         for Next { before, after, ms, waited_ms } in next {
             let around = Around { before: before.clone(), after: after.clone() };
-            let now_ms = at_ms + ms;
+            let (now_ms, waited_ms) = (at_ms + ms, *waited_ms);
+            let last = Before { asked_ms, waited_ms };
             match read(&offered, &around, now_ms, asks) {
-                Accepted if offered.may_be_typed(text.len(), asks, *waited_ms, now_ms) => {
+                Accepted if offered.may_be_typed(text.len(), asks, last, now_ms) => {
                     return "typed";
                 }
                 Accepted => return "accepted",
                 Left { .. } => return "left",
-                Along { .. } | AsIf { .. } | Same | Unknown => {}
+                Along { .. } | AsIf { .. } | Same | Unknown => asked_ms = now_ms,
             }
         }
         "unknown"

@@ -207,6 +207,21 @@ async fn what_was_typed_while_the_client_waited_was_not_accepted() {
     assert_eq!(api.outcomes()[0], Some(Outcome::TypedThrough { utf16: 8 }));
 }
 
+/// curl takes a while to start, which Hone does not see, and llama.vim does not ask at the keys
+/// meanwhile.
+#[tokio::test]
+async fn what_came_soon_after_another_request_was_not_accepted() {
+    for (ms, expected) in [(249, Outcome::TypedThrough { utf16: 8 }), (250, Outcome::Accepted)] {
+        let api = api().await;
+        api.ask("infill", START).await;
+        api.pass(1_000);
+        api.ask("infill", "fn a() {\n    call(x);|\n}\n").await;
+        api.pass(ms);
+        api.ask("infill", "fn a() {\n    call(x);\n    |\n}\n").await;
+        assert_eq!(api.outcomes()[0], Some(expected), "after {ms} ms");
+    }
+}
+
 /// llama.vscode sends nothing while its user types along with an offer, so what comes whole was
 /// taken only if nobody can have typed it since.
 #[tokio::test]

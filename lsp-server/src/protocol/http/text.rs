@@ -5,7 +5,7 @@ use super::language;
 use crate::addresses;
 use crate::session::{AheadAnswer, Session};
 use api::{
-    Answer, Around, Asks, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request,
+    Answer, Around, Asks, Before, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request,
     UNREAD_MS, read,
 };
 use completion::document::{Document, Encoding, Position};
@@ -33,8 +33,7 @@ pub struct Text {
     /// The number of the newest request.
     asked: u64,
     asks: Asks,
-    /// How long the client waited for its last answer, in milliseconds.
-    waited_ms: u64,
+    before: Before,
     /// The files that the client has sent along, by name.
     files: HashMap<String, String>,
 }
@@ -124,7 +123,7 @@ impl Text {
             ahead: None,
             asked: 0,
             asks: client.asks,
-            waited_ms: 0,
+            before: Before::default(),
             files: HashMap::new(),
         }
     }
@@ -142,6 +141,7 @@ impl Text {
     /// Brings the document up to date, and notes what became of the offers.
     pub fn arrive(&mut self, request: &Request, now_ms: u64) -> Place {
         let (next, asks) = (&request.around, request.client.asks);
+        self.before.asked_ms = self.used_ms;
         (self.used_ms, self.asked) = (now_ms, self.asked + 1);
         if let Some(ahead) = &self.ahead {
             match read(&ahead.given.offered, next, now_ms, asks) {
@@ -193,7 +193,7 @@ impl Text {
         }
         let offered = &given.offered;
         let is_read = now_ms.saturating_sub(offered.at_ms) >= UNREAD_MS;
-        let is_typed = |bytes| offered.may_be_typed(bytes, self.asks, self.waited_ms, now_ms);
+        let is_typed = |bytes| offered.may_be_typed(bytes, self.asks, self.before, now_ms);
         match reading {
             Reading::Accepted => self.take(&given, now_ms),
             Reading::Along { typed } => {
@@ -222,7 +222,7 @@ impl Text {
     fn take(&mut self, given: &Given, now_ms: u64) {
         self.session.shown(&given.id);
         let offered = &given.offered;
-        let is_typed = offered.may_be_typed(offered.text.len(), self.asks, self.waited_ms, now_ms);
+        let is_typed = offered.may_be_typed(offered.text.len(), self.asks, self.before, now_ms);
         for (end, _) in offered.text.char_indices().skip(1).filter(|_| is_typed) {
             self.move_to(&behind(offered, end));
         }
@@ -302,7 +302,7 @@ impl Text {
 
     /// Notes that the client has the answer to its newest request, and can ask again.
     pub fn is_free(&mut self, now_ms: u64) {
-        self.waited_ms = now_ms.saturating_sub(self.used_ms);
+        self.before.waited_ms = now_ms.saturating_sub(self.used_ms);
     }
 
     /// Notes what the client was given.
