@@ -1,4 +1,4 @@
-//! `hone-fetch FOLDER`: fetches the default model into a folder of models. `cargo xtask demo` starts
+//! `hone-fetch FOLDER`: fetches the default model into a folder of models. `cargo xtask demo` runs
 //! it while `hone`, which fetches models for users, is still being compiled.
 
 use model_fetch::hub;
