@@ -23,8 +23,8 @@ const PLACES_PER_COMMIT: u32 = 10;
 const MAX_MINUTES: u32 = 3;
 /// The base model with every offer shown, and the learner, trial and gate as installed.
 const ARMS: [&str; 2] = ["frozen", "everything"];
-/// Two packages that are not optimised, because somebody waits for them. An offer and an update take
-/// their time in others. A later build compiles only these two again.
+/// Two packages that are not optimised, because somebody waits for them. An offer and an update
+/// take their time in others. A later build compiles only these two again.
 const QUICK: [&str; 2] =
     ["profile.release.package.hone.opt-level=0", "profile.release.package.rehearsal.opt-level=0"];
 

@@ -355,8 +355,8 @@ impl LlamaEngine {
         }
     }
 
-    /// Takes fewer threads for the rest of a request if there were no cores for all of them. Threads
-    /// that wait for a GPU, or compute in the background, say nothing about that.
+    /// Takes fewer threads for the rest of a request if there were no cores for all of them.
+    /// Threads that wait for a GPU, or compute in the background, say nothing about that.
     fn adapt_threads(&mut self, sequence: usize, work: Option<Work>) {
         let is_background = sequence == SCORING && self.scores_in_background;
         let is_told = !is_background && self.free_behind.is_none();
