@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-/// The checks that need no editor.
+/// The checks that need neither an editor nor a program of ours.
 pub fn check(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
     let extension = workspace.root.join("vscode-extension");
 
     node_modules(workspace, tools, steps)?;
-    for (name, script) in [("types", "check"), ("tests", "test"), ("package", "package")] {
+    for (name, script) in [("types", "check"), ("package", "package")] {
         let mut npm = tools.command("npm");
         npm.args(["run", "--silent", script]);
         steps.run(&format!("VS Code: {name}"), npm.current_dir(&extension))?;
@@ -30,12 +30,17 @@ pub fn node_modules(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> 
     steps.run("VS Code: packages", &mut install)
 }
 
-/// Checks that the extension has the settings of the server that was built.
-pub fn settings(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
-    let mut npm = tools.command("npm");
-    npm.args(["run", "--silent", "settings", "--", "--check"])
-        .env("HONE_BIN", workspace.target.join("release"));
-    steps.run("VS Code: settings", npm.current_dir(workspace.root.join("vscode-extension")))
+/// Runs the extension's tests, and checks that it has the settings of the server that was built.
+pub fn test(workspace: &Workspace, tools: &Tools, steps: &mut Steps) -> Result<()> {
+    let mut npm = |name: &str, script: &[&str]| {
+        let mut npm = tools.command("npm");
+        npm.args(["run", "--silent"])
+            .args(script)
+            .env("HONE_BIN", workspace.target.join("release"))
+            .current_dir(workspace.root.join("vscode-extension"));
+        steps.run(&format!("VS Code: {name}"), &mut npm)
+    };
+    step::all([npm("tests", &["test"]), npm("settings", &["settings", "--", "--check"])])
 }
 
 /// Fetches the editors that the system does not have in the wanted version.

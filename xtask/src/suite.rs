@@ -161,7 +161,7 @@ fn stories(
 ) -> Result<()> {
     let tools = &prepared.tools;
     let generated = docs::check_generated(workspace, steps);
-    let settings = editors::settings(workspace, tools, steps);
+    let extension = editors::test(workspace, tools, steps);
     let played = match &prepared.editors {
         Some(Ok(())) => step::all([
             editors::npm(workspace, tools, steps, models),
@@ -170,7 +170,7 @@ fn stories(
         // That they could not be installed is a failure of its own.
         Some(Err(_)) | None => Ok(()),
     };
-    step::all([generated, settings, played])
+    step::all([generated, extension, played])
 }
 
 /// The folder with the models that tests use.
