@@ -20,7 +20,7 @@ const FIRST_PLACES: u32 = 8;
 /// The stream spans more than the eight commits that an interval needs.
 const PLACES_PER_COMMIT: u32 = 10;
 /// The rehearsal ends after this time on any machine, once the update that runs then is done.
-const MAX_MINUTES: u32 = 3;
+const MAX_MINUTES: u32 = 4;
 /// The base model with every offer shown, and the learner, trial and gate as installed.
 const ARMS: [&str; 2] = ["frozen", "everything"];
 /// Two packages that are not optimised, because somebody waits for them. An offer and an update
