@@ -69,12 +69,21 @@ impl Threads {
 
     /// The number of threads for a request that begins now.
     pub fn now(&mut self) -> usize {
-        let now = Instant::now();
         if self.adapts {
-            self.look(now, Ticks::read());
-            self.retry(now);
+            self.begin(Instant::now(), Ticks::read());
         }
         self.number()
+    }
+
+    /// Looks at a request that begins. What was computed on another number of threads says nothing
+    /// about this one.
+    fn begin(&mut self, now: Instant, ticks: Option<Ticks>) {
+        let before = self.number();
+        self.look(now, ticks);
+        self.retry(now);
+        if self.number() != before {
+            self.work = Work::default();
+        }
     }
 
     /// Forgets how few cores there were, once that is long ago.
@@ -135,7 +144,7 @@ impl Work {
 }
 
 impl Ticks {
-    /// `None` where there is no `/proc`. The number of threads then stays the same.
+    /// `None` where there is no `/proc`. What is free then stays the same.
     fn read() -> Option<Ticks> {
         let thread = std::fs::read_to_string("/proc/thread-self/stat").ok()?;
         let is_nice = field::<i64>(&thread, NICENESS)? > 0;
@@ -212,10 +221,15 @@ mod tests {
         assert_eq!(compute(200, 390), 2);
         assert_eq!(compute(200, 90), 1, "never none");
         assert_eq!(compute(200, 90), 1);
-        threads.retry(start + RETRY - ms(1));
+        assert_eq!(compute(90, 90), 1, "too short to tell");
+        threads.begin(start + RETRY - ms(1), None);
         assert_eq!(threads.number(), 1);
-        threads.retry(start + RETRY);
+        threads.begin(start + RETRY, None);
         assert_eq!(threads.number(), 4, "they may be free again");
+        let work = Work { time: ms(25), processor: ms(100) };
+        assert_eq!(threads.computed(work, start + RETRY), 4, "one thread's time is left out");
+        let work = Work { time: ms(80), processor: ms(320) };
+        assert_eq!(threads.computed(work, start + RETRY), 4);
     }
 
     #[test]
