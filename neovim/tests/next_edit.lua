@@ -79,6 +79,19 @@ return {
     end,
   },
   {
+    'who types next to an edit that a key has brought is shown suggestions again',
+    function(home)
+      local editor, server = open(home, 'past.txt', 'load(1); \n', SCRIPT)
+      editor:press('M-n')
+      editor:wait_for('loadfetch(1);')
+      editor:type('A')
+      editor:rest()
+      check.equal({}, server:sent(COMPLETION))
+      editor:type('x')
+      server:wait_for(COMPLETION, 1)
+    end,
+  },
+  {
     'where no edit is on screen the key goes to the next one, and again makes it',
     function(home)
       local far = 'one();\n' .. ('\n'):rep(40) .. 'load(1);\n'

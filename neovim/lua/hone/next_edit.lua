@@ -34,6 +34,7 @@ local marks = api.nvim_create_namespace('hone.next_edit.place')
 ---@field old string
 ---@field new string
 ---@field kind integer how it was asked for
+---@field makes_room boolean whether no suggestion comes by itself on its line
 
 ---@type hone.NextEdit?
 local live
@@ -167,6 +168,7 @@ local function show(client, edit, kind)
     old = old,
     new = line_breaks.unix(edit.text),
     kind = kind,
+    makes_room = true,
   }
   draw()
   if live and not is_same then
@@ -203,11 +205,12 @@ local function is_there(here)
 end
 
 session.make_room_for(function()
-  local here = place()
-  return here ~= nil and is_there(here)
+  local here = live and live.makes_room and place()
+  return here and is_there(here) or false
 end)
 
 local function go(here)
+  live.makes_room = true
   vim.cmd("normal! m'")
   if live.buf ~= api.nvim_get_current_buf() then
     vim.cmd.buffer(live.buf)
@@ -253,7 +256,11 @@ local function ask(kind, by_key)
       end
     elseif not (live and live.kind == INVOKED and kind == AUTOMATIC) then
       -- What came with a key stays as long as it fits.
+      local was_drawn = live ~= nil
       drop()
+      if was_drawn then
+        session.ask_again()
+      end
       local note = type(result) == 'table' and result._hone or nil
       if not point(buf, note) and by_key then
         notify.say(type(note) == 'table' and note.sentence or 'There is no next edit.')
@@ -271,6 +278,11 @@ function M.changed()
   end
   pause:stop()
   if live then
+    if live.kind == INVOKED and live.makes_room then
+      -- Who types next to an edit that came with a key has passed it over.
+      live.makes_room = false
+      session.ask_again()
+    end
     draw()
   elseif elsewhere then
     drop()

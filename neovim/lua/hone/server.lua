@@ -165,7 +165,7 @@ function M.config()
     handlers = {
       didChangeStatus = notify.guard(function(_, line)
         if status.changed(line) then
-          session.loaded()
+          session.ask_again()
         end
       end),
     },

@@ -202,7 +202,8 @@ end
 ---@alias hone.Pick fun(items: lsp.InlineCompletionItem[]): lsp.InlineCompletionItem?, string?
 
 ---@param pick hone.Pick
-local function answer(client, asked_at, pick, err, result)
+---@param is_late boolean true if something else is drawn there by now
+local function answer(client, asked_at, pick, is_late, err, result)
   if err then
     if not OUTDATED[err.code] then
       notify.once(err.message, vim.log.levels.WARN)
@@ -211,7 +212,7 @@ local function answer(client, asked_at, pick, err, result)
   end
   -- `null` arrives as vim.NIL or nil.
   local items = type(result) == 'table' and (result.items or result) or {}
-  if not inserting() or not vim.deep_equal(asked_at, here()) then
+  if is_late or not inserting() or not vim.deep_equal(asked_at, here()) then
     -- If the user typed on, the offer may still hold, and the next request decides.
     local id = vim.tbl_get(items, 1, 'command', 'arguments', 1)
     if type(id) == 'string' and api.nvim_buf_is_valid(asked_at[1])
@@ -250,7 +251,7 @@ local function ask(kind, pick)
   local on_answer = notify.guard(function(err, result)
     if pending == request then
       pending = nil
-      answer(client, asked_at, pick, err, result)
+      answer(client, asked_at, pick, kind == AUTOMATIC and is_taken(), err, result)
     end
   end)
   local _, id = painter.request(client, METHOD, params, on_answer, buf)
@@ -278,9 +279,9 @@ function M.moved()
   end
 end
 
---- Is called when the model has been loaded. A request that came before it may have ended without
---- an offer, so it is made once more where the user still waits.
-function M.loaded()
+--- Asks once more where the user still waits. Is called when the model has been loaded, because a
+--- request that came before it may have ended without an offer, and when a line is free again.
+function M.ask_again()
   local buf = api.nvim_get_current_buf()
   if not live and not M.is_waiting() and is_wanted_here(buf) then
     ask(AUTOMATIC, first)
