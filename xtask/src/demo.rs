@@ -5,13 +5,12 @@
 use crate::files;
 use crate::mirror;
 use crate::packages;
-use crate::step::{self, Steps};
+use crate::step::Steps;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread;
 
 /// Enough places for a gate that learns and for some updates.
 const DEFAULT_LIMIT: u32 = 280;
@@ -60,18 +59,21 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     // The model stays here for the next demo. Your own Hone is not touched.
     let home = workspace.target.join("demo-home");
     mirror::prepare(&home)?;
-    let mut beside = steps.beside();
-    thread::scope(|scope| {
-        let fetched = scope.spawn(|| {
-            let mut fetch = Command::new(workspace.binary("hone-fetch"));
-            beside
-                .run("model (469 MiB, while the rest is compiled)", fetch.arg(home.join("models")))
-        });
-        // The first offers need no learner, whose libraries take long to compile.
-        let mut server = build(&["hone", "hone-rehearse"]);
-        let built = steps.run("build: the server (four minutes on two cores)", &mut server);
-        step::all([built, step::join(fetched)])
-    })?;
+    eprintln!("── model (469 MiB, while the rest is compiled)");
+    let mut fetch = Command::new(workspace.binary("hone-fetch"));
+    fetch.arg(home.join("models")).stderr(Stdio::piped());
+    let mut fetch = fetch.spawn().context("cannot start hone-fetch")?;
+    // The first offers need no learner, whose libraries take long to compile.
+    let mut server = build(&["hone", "hone-rehearse"]);
+    let built = steps.run("build: the server (four minutes on two cores)", &mut server);
+    if built.is_err() {
+        // The next demo resumes the download.
+        let _ = fetch.kill();
+    }
+    let fetched = fetch.wait_with_output().context("cannot wait for hone-fetch")?;
+    built?;
+    let why = String::from_utf8_lossy(&fetched.stderr);
+    ensure!(fetched.status.success(), "the model was not fetched: {}", why.trim());
 
     let rehearsal = || {
         let mut rehearse = Command::new(workspace.binary("hone-rehearse"));

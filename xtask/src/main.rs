@@ -39,7 +39,7 @@ use workspace::Workspace;
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
     /// See Hone learn: build it, fetch the model, and rehearse on a repository
-    /// in front of your eyes (about ten minutes on two cores after the build)
+    /// in front of your eyes (about eleven minutes on two cores, the build included)
     Demo(demo::Arguments),
     /// Run what CI runs: format, lints, every test, with the real models
     Test(suite::Arguments),
