@@ -12,7 +12,7 @@ use rehearsal::client::{Client, OwnHome, TriggerKind};
 use rehearsal::document::{Position, Range};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,9 @@ impl Load {
         let start = |_| {
             // Linux shares the cores among sessions first, so niceness says nothing to others.
             let mut busy = Command::new("setsid");
-            busy.args(["nice", "-n", "19", "sh", "-c", "while :; do :; done"]);
+            // It ends with this program, which a signal may end.
+            busy.args(["nice", "-n", "19", "sh", "-c", "while kill -0 $0; do :; done"]);
+            busy.arg(std::process::id().to_string()).stderr(Stdio::null());
             busy.spawn().context("cannot run `setsid nice`")
         };
         (0..count).map(start).collect::<Result<_>>().map(Load)

@@ -35,12 +35,13 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<()> {
     let cases = cases(&arguments.rated)?;
+    let models = bench::models(&arguments.model)?;
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut rows = vec![];
     for folder in &cases {
         let case = Recording::read(folder)?;
         let rated = Rated::read(folder)?;
-        let (offered, reason) = offered(arguments, &case)?;
+        let (offered, reason) = offered(arguments, &models, &case)?;
         let found = match &offered {
             None => "silent",
             Some((path, text)) => rated.score_of(&case, path, text).map_or("unrated", Score::name),
@@ -68,7 +69,7 @@ fn cases(folder: &Path) -> Result<Vec<PathBuf>> {
 /// gives.
 type Offered = (Option<(String, String)>, Option<String>);
 
-fn offered(arguments: &Arguments, case: &Recording) -> Result<Offered> {
+fn offered(arguments: &Arguments, models: &Path, case: &Recording) -> Result<Offered> {
     let mut settings = format!(
         "model.name = {}\nlearning.enabled = false\ncompletion.next_edit = \"on\"\n",
         Value::from(arguments.model.as_str())
@@ -78,7 +79,7 @@ fn offered(arguments: &Arguments, case: &Recording) -> Result<Offered> {
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         settings.push_str(&format!("{key} = {value}\n"));
     }
-    let home = OwnHome::new(&bench::hone()?, &bench::models(&arguments.model)?, &settings)?;
+    let home = OwnHome::new(&bench::hone()?, models, &settings)?;
     let editor = home.editor()?;
     let uri = |path: &str| format!("file:///recorded/{path}");
     let mut documents: BTreeMap<&str, Document> = BTreeMap::new();
