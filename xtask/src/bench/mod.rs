@@ -25,6 +25,21 @@ pub const OTHERS: &str = "\
 The commands of `hone-lab` are measurements too, such as `quality`, `people`, `labels`, `places`
 and `next-edits`: `cargo xtask bench people --help` says what one measures";
 
+/// The measurements of `hone-lab`. Any other word is refused before everything is built.
+const OF_LAB: [&str; 11] = [
+    "gate",
+    "people",
+    "labels",
+    "places",
+    "next-edits",
+    "quality",
+    "trial",
+    "texts",
+    "written",
+    "prequential",
+    "team-parts",
+];
+
 #[derive(Subcommand)]
 pub enum Command {
     /// A training step against torch + PEFT on the same model and tokens
@@ -113,6 +128,8 @@ fn example(workspace: &Workspace, name: &str) -> Process {
 
 /// Runs a command of `hone-lab`, which has its own options and prints its result itself.
 fn lab(workspace: &Workspace, arguments: &[OsString]) -> Result<()> {
+    let name = arguments.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    ensure!(OF_LAB.contains(&&*name), "{name}: no measurement; see `cargo xtask bench --help`");
     build(workspace)?;
     mirror::prepare(&home(workspace))?;
     let mut lab = Process::new(workspace.binary("hone-lab"));
