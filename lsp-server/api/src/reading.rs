@@ -40,9 +40,9 @@ pub enum Asks {
     Plainly,
     /// As soon as it shows an offer, also what would follow if that was accepted. It asks at each
     /// key, but not while it waits for an answer, as for that one. llama.vim does so.
-    AheadAndAtKeys,
-    /// The same, but nothing at a key that goes on with an offer that it has. llama.vscode does so.
-    AheadAndAtNews,
+    AheadAtEachKey,
+    /// The same, but nothing at a key that continues an offer that it has. llama.vscode does so.
+    AheadAtNewText,
 }
 
 /// An offer as the client was given it.
@@ -95,11 +95,11 @@ impl Offered {
         match asks {
             Asks::Plainly => false,
             // Who takes an offer has read it, and has pressed no key meanwhile.
-            Asks::AheadAndAtKeys => {
+            Asks::AheadAtEachKey => {
                 now_ms.saturating_sub(before.asked_ms) < UNREAD_MS
                     || keys_ms <= before.waited_ms + RETRY_MS
             }
-            Asks::AheadAndAtNews => keys_ms <= now_ms.saturating_sub(self.asked_ms),
+            Asks::AheadAtNewText => keys_ms <= now_ms.saturating_sub(self.asked_ms),
         }
     }
 }
@@ -223,7 +223,7 @@ mod tests {
 
     fn reading(was: &str, text: &str, next: &str, after_ms: u64, asks_ahead: bool) -> Reading {
         let offered = offered(was, text);
-        let asks = if asks_ahead { Asks::AheadAndAtKeys } else { Asks::Plainly };
+        let asks = if asks_ahead { Asks::AheadAtEachKey } else { Asks::Plainly };
         read(&offered, &at(next), offered.at_ms + after_ms, asks)
     }
 
@@ -284,7 +284,7 @@ mod tests {
         };
         let at_keys = |text, waited_ms, since_ms| {
             let before = Before { asked_ms: 1_000 + SLOW - since_ms, waited_ms };
-            of(text, Asks::AheadAndAtKeys, before, SLOW)
+            of(text, Asks::AheadAtEachKey, before, SLOW)
         };
         assert!(!at_keys("call(x);", 150, 900), "an answer of the usual time");
         assert!(at_keys("call(x);", 400, 900), "the client waited, and the user went on");
@@ -305,7 +305,7 @@ mod tests {
             ("a\n        bc", 0, true),
             ("a\n        bcd", 0, false),
         ] {
-            let told = of(text, Asks::AheadAndAtNews, Before::default(), after_ms);
+            let told = of(text, Asks::AheadAtNewText, Before::default(), after_ms);
             assert_eq!(told, expected, "{text} after {after_ms} ms");
         }
         assert!(
@@ -365,7 +365,7 @@ mod tests {
         let lines = recording.lines();
         let played: Vec<Played> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
         let is_right = |played: &&Played| match (played.pressed.as_str(), label(played, asks)) {
-            ("tab" | "line", "typed") => asks == Asks::AheadAndAtNews,
+            ("tab" | "line", "typed") => asks == Asks::AheadAtNewText,
             ("tab" | "line", label) => label == "accepted",
             ("hand", label) => label == "typed",
             ("other", label) => label == "left",
@@ -384,8 +384,8 @@ mod tests {
 
     #[test]
     fn what_was_pressed_in_a_real_editor_is_read() {
-        is_read(include_str!("../recordings/llama.vim.jsonl"), Asks::AheadAndAtKeys);
-        is_read(include_str!("../recordings/llama.vscode.jsonl"), Asks::AheadAndAtNews);
+        is_read(include_str!("../recordings/llama.vim.jsonl"), Asks::AheadAtEachKey);
+        is_read(include_str!("../recordings/llama.vscode.jsonl"), Asks::AheadAtNewText);
     }
 
     #[test]

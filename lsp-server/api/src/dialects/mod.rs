@@ -195,8 +195,8 @@ impl Route {
         let name = format!("{}/{client}", self.name());
         let asks = match (self, client) {
             // llama.vim sends its requests by curl.
-            (Route::Infill, "curl") => Asks::AheadAndAtKeys,
-            (Route::Infill, _) => Asks::AheadAndAtNews,
+            (Route::Infill, "curl") => Asks::AheadAtEachKey,
+            (Route::Infill, _) => Asks::AheadAtNewText,
             _ => Asks::Plainly,
         };
         let client = Client { name, asks };

@@ -102,7 +102,7 @@ fn llama_vim_asks_for_an_infill_and_reads_flat_fields() {
     let (request, reply) = answered("/infill", body);
     assert_eq!(request.around, around("x\n  a", "\nz"));
     assert_eq!(request.files, [File { name: "b.rs".into(), text: "fn b() {}".into() }]);
-    assert!(request.client.asks == Asks::AheadAndAtKeys && !request.is_warming);
+    assert!(request.client.asks == Asks::AheadAtEachKey && !request.is_warming);
     assert!(reply.body.contains(r#""content":"b\n""#), "{}", reply.body);
     let expected = json!({"content": "b\n", "timings/prompt_n": 0, "tokens_cached": 0});
     assert_eq!(json(&reply), expected);
@@ -137,7 +137,7 @@ fn llama_vscode_asks_for_several_and_reads_a_list() {
     assert_eq!(json(&reply)[0]["content"], "b\n");
     let body = body.to_string();
     let asked = Route::Infill.read(body.as_bytes(), "axios", &model()).unwrap();
-    assert_eq!(asked.request.client.asks, Asks::AheadAndAtNews);
+    assert_eq!(asked.request.client.asks, Asks::AheadAtNewText);
 }
 
 #[test]

@@ -64,8 +64,8 @@ fn request(client: &str, marked: &str) -> Request {
     let (before, after) = marked.split_once('|').expect("a cursor");
     let around = Around { before: before.into(), after: after.into() };
     let asks = match client {
-        "infill" => Asks::AheadAndAtKeys,
-        "axios" => Asks::AheadAndAtNews,
+        "infill" => Asks::AheadAtEachKey,
+        "axios" => Asks::AheadAtNewText,
         _ => Asks::Plainly,
     };
     Request::new(Client { name: client.to_owned(), asks }, around)
