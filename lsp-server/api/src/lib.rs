@@ -18,7 +18,7 @@ mod window;
 pub use fim_prompt::{FimPrompt, ForeignPrompt, parse};
 pub use guard::{NoToken, Token};
 pub use limits::Limits;
-pub use reading::{Asks, Before, KEY_CHARS, Offered, Reading, UNREAD_MS, read};
+pub use reading::{Asks, Before, KEY_CHARS, Offered, Reading, UNREAD_MS, read, shared_bytes};
 pub use server::{Listening, listen};
 pub use window::{Change, Known};
 

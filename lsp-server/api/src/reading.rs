@@ -205,7 +205,7 @@ pub(crate) fn boundary(text: &str, at: usize) -> usize {
 }
 
 /// The bytes that two texts have in common at their beginning.
-pub(crate) fn shared_bytes(one: &str, other: &str) -> usize {
+pub fn shared_bytes(one: &str, other: &str) -> usize {
     let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
     same.map(|(c, _)| c.len_utf8()).sum()
 }

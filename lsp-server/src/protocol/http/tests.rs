@@ -238,6 +238,19 @@ async fn what_can_have_been_typed_since_an_offer_was_not_accepted() {
     }
 }
 
+/// llama.vscode asks again where its editor closes a bracket, because it has no offer with another
+/// text behind the cursor.
+#[tokio::test]
+async fn a_bracket_that_the_editor_closed_does_not_end_an_offer_that_is_typed() {
+    let api = api().await;
+    api.ask("axios", START).await;
+    api.pass(2_000);
+    assert_eq!(api.ask("axios", "fn a() {\n    call(|)\n}\n").await, "x");
+    api.pass(2_000);
+    api.ask("axios", "fn a() {\n    call(x);\n    |\n}\n").await;
+    assert_eq!(api.outcomes()[0], Some(Outcome::TypedThrough { utf16: 8 }));
+}
+
 #[tokio::test]
 async fn a_word_that_comes_whole_was_taken() {
     let api = api().await;

@@ -6,17 +6,21 @@ use crate::addresses;
 use crate::session::{AheadAnswer, Session};
 use api::{
     Answer, Around, Asks, Before, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request,
-    UNREAD_MS, read,
+    UNREAD_MS, read, shared_bytes,
 };
 use completion::document::{Document, Encoding, Position};
 use completion::languages;
 use feedback::event::OfferId;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// The files that are remembered, so that they are not read again.
 const FILES_MAX: usize = 64;
+
+/// The keys of a text that are followed one by one.
+const KEYS_MAX: usize = 256;
 
 pub struct Text {
     pub client: String,
@@ -44,6 +48,13 @@ pub struct Given {
     offered: Offered,
     /// It is all of the session's offer.
     is_whole: bool,
+}
+
+/// How the text that a request adds came into the document.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Comes {
+    AtOnce,
+    ByKeys,
 }
 
 struct Ahead {
@@ -154,6 +165,7 @@ impl Text {
                 _ => self.reach_ahead(now_ms),
             }
         }
+        let mut comes = Comes::AtOnce;
         if let Some(given) = &self.given {
             let text = &given.offered.text;
             match read(&given.offered, next, now_ms, asks) {
@@ -165,10 +177,10 @@ impl Text {
                     let taken = Some(text.clone());
                     return Place { taken, ..self.place() };
                 }
-                reading => self.judge(reading, now_ms),
+                reading => comes = self.judge(reading, now_ms),
             }
         }
-        self.move_to(next);
+        self.move_to(next, comes);
         self.place()
     }
 
@@ -179,15 +191,15 @@ impl Text {
         if let Some(before) = self.given.take() {
             self.take(&before, now_ms);
         }
-        self.move_to(&given.offered.around);
+        self.move_to(&given.offered.around, Comes::AtOnce);
         self.session.adopt(answer);
         self.given = Some(given);
     }
 
     /// Follows what became of the offer that the client shows. The document tells the session what
-    /// was taken of it.
-    fn judge(&mut self, reading: Reading, now_ms: u64) {
-        let Some(given) = self.given.take() else { return };
+    /// was taken of it. Returns how the rest of the text came.
+    fn judge(&mut self, reading: Reading, now_ms: u64) -> Comes {
+        let Some(given) = self.given.take() else { return Comes::AtOnce };
         if !matches!(reading, Reading::Same | Reading::Along { .. }) {
             self.ahead = None;
         }
@@ -195,13 +207,17 @@ impl Text {
         let is_read = now_ms.saturating_sub(offered.at_ms) >= UNREAD_MS;
         let is_typed = |bytes| offered.may_be_typed(bytes, self.asks, self.before, now_ms);
         match reading {
-            Reading::Accepted => self.take(&given, now_ms),
+            Reading::Accepted => return self.take(&given, now_ms),
             Reading::Along { typed } => {
                 self.session.shown(&given.id);
+                let (last, _) = offered.text[..typed].char_indices().last().unwrap_or_default();
                 let chars = offered.text[..typed].chars().count();
                 if chars > KEY_CHARS && self.asks.is_ahead() && !is_typed(typed) {
                     // A word or a line of it was taken, as the change that follows shows.
                     let _ = self.session.taking(&given.id);
+                } else if last > 0 {
+                    // The last key may have brought a bracket that the editor closed.
+                    self.move_to(&behind(offered, last), Comes::AtOnce);
                 }
             }
             Reading::Left { after } => {
@@ -209,27 +225,28 @@ impl Text {
                     self.session.shown(&given.id);
                 }
                 if after > 0 {
-                    self.move_to(&behind(offered, after));
+                    self.move_to(&behind(offered, after), Comes::AtOnce);
                 }
             }
             Reading::Same => self.given = Some(given),
             Reading::Unknown | Reading::AsIf { .. } => {}
         }
+        Comes::AtOnce
     }
 
     /// Brings the document to where all of an offer stands in it: at once, as an accept does, or
-    /// key by key if it may have been typed.
-    fn take(&mut self, given: &Given, now_ms: u64) {
+    /// key by key if it may have been typed. So may what follows it then, which can be the marks
+    /// that the client was not given because they stand behind the cursor.
+    fn take(&mut self, given: &Given, now_ms: u64) -> Comes {
         self.session.shown(&given.id);
-        let offered = &given.offered;
-        let is_typed = offered.may_be_typed(offered.text.len(), self.asks, self.before, now_ms);
-        for (end, _) in offered.text.char_indices().skip(1).filter(|_| is_typed) {
-            self.move_to(&behind(offered, end));
+        let (offered, end) = (&given.offered, given.offered.text.len());
+        if offered.may_be_typed(end, self.asks, self.before, now_ms) {
+            self.move_to(&behind(offered, end), Comes::ByKeys);
+            return Comes::ByKeys;
         }
-        self.move_to(&behind(offered, offered.text.len()));
-        if !is_typed {
-            self.accepted(given);
-        }
+        self.move_to(&behind(offered, end), Comes::AtOnce);
+        self.accepted(given);
+        Comes::AtOnce
     }
 
     /// The session may have ended the offer before, as one that nobody has seen.
@@ -244,7 +261,7 @@ impl Text {
     }
 
     /// Brings the document to the text that a request shows.
-    fn move_to(&mut self, next: &Around) {
+    fn move_to(&mut self, next: &Around, comes: Comes) {
         let Some(change) = self.known.change(next) else {
             // It is another text under the same name, as after an undo of much.
             (self.given, self.ahead) = (None, None);
@@ -259,18 +276,38 @@ impl Text {
             self.document.text.append(below.as_str().into());
             self.session.reveal(&self.uri, above, below);
         }
-        if !change.is_move() {
-            self.edit(&change);
+        let replaced = change.replaced.clone();
+        match comes {
+            Comes::ByKeys => self.type_keys(replaced, &change.by),
+            Comes::AtOnce if change.is_move() => {}
+            Comes::AtOnce => self.edit(replaced, &change.by),
         }
         self.known.apply(&change);
     }
 
-    fn edit(&mut self, change: &Change) {
-        let range = (self.at(change.replaced.start), self.at(change.replaced.end));
-        let changes = vec![(Some(range), change.by.clone())];
+    /// Puts a text in key by key, if it replaces nothing but marks that are typed over.
+    fn type_keys(&mut self, replaced: Range<usize>, by: &str) {
+        let over = shared_bytes(&self.document.text.byte_slice(replaced.clone()).to_string(), by);
+        let (mut at, mut by) = (replaced.start + over, &by[over..]);
+        if at < replaced.end {
+            return self.edit(at..replaced.end, by);
+        }
+        for key in by.chars().take(KEYS_MAX) {
+            let (key, behind) = by.split_at(key.len_utf8());
+            self.edit(at..at, key);
+            (at, by) = (at + key.len(), behind);
+        }
+        if !by.is_empty() {
+            self.edit(at..at, by);
+        }
+    }
+
+    fn edit(&mut self, replaced: Range<usize>, by: &str) {
+        let range = (self.at(replaced.start), self.at(replaced.end));
+        let changes = vec![(Some(range), by.to_owned())];
         self.document.version = self.document.version.wrapping_add(1);
         // Both documents are changed alike, so neither is out of step.
-        let _ = self.document.apply(Some(range), change.by.clone(), Encoding::Utf8);
+        let _ = self.document.apply(Some(range), by.to_owned(), Encoding::Utf8);
         let _ = self.session.change(&self.uri, self.document.version, changes);
     }
 
