@@ -1,11 +1,13 @@
 //! Hone as a side: a daemon in a home of its own, and an editor that is connected to it.
 
+use crate::infill::Infill;
 use crate::trace::Trace;
 use crate::{Answer, quantile};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rehearsal::client::{Client, OwnHome, TriggerKind};
 use rehearsal::document::{Document, Encoding, Position, Range};
 use serde_json::{Value, json};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
@@ -16,6 +18,8 @@ pub struct Hone {
     home: OwnHome,
     document: Document,
     uri: String,
+    /// Asks over HTTP instead of by the editor's connection.
+    infill: Option<Infill>,
 }
 
 impl Hone {
@@ -37,10 +41,26 @@ impl Hone {
         let client = Client::spawn(home.hone(&["lsp"]).stderr(Stdio::inherit()))?;
         client.initialize_in(&[], Some(folder))?;
         let document = Document::new(String::new(), Encoding::Utf16);
-        Ok(Hone { client, home, document, uri: String::new() })
+        Ok(Hone { client, home, document, uri: String::new(), infill: None })
+    }
+
+    /// From now on, asks over HTTP by `/infill`.
+    pub fn ask_over_http(&mut self) -> Result<()> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
+        let output = self.home.hone(&["api", "on", "--port", &port]).output()?;
+        ensure!(output.status.success(), "`hone api on` failed");
+        let output = self.home.hone(&["api", "status", "--json"]).output()?;
+        let status: Value = serde_json::from_slice(&output.stdout)?;
+        let text = |key: &str| status[key].as_str().with_context(|| format!("no {key}: {status}"));
+        self.infill = Some(Infill::new(format!("{}/t/{}", text("url")?, text("token")?)));
+        Ok(())
     }
 
     pub fn open(&mut self, trace: &Trace) -> Result<()> {
+        if let Some(infill) = &mut self.infill {
+            infill.open(trace);
+            return Ok(());
+        }
         self.uri = format!("file://{}", trace.path.display());
         let text = format!("{}{}", trace.before(0), trace.after());
         self.document = Document::new(text.clone(), Encoding::Utf16);
@@ -55,6 +75,9 @@ impl Hone {
     }
 
     pub fn close(&self) -> Result<()> {
+        if self.infill.is_some() {
+            return Ok(());
+        }
         let document = json!({"textDocument": {"uri": self.uri}});
         Ok(self.client.notify("textDocument/didClose", document)?)
     }
@@ -69,6 +92,9 @@ impl Hone {
     }
 
     pub fn key(&mut self, trace: &Trace, key: usize) -> Result<Answer> {
+        if let Some(infill) = &mut self.infill {
+            return infill.key(trace, key);
+        }
         let started = Instant::now();
         if key > 0 {
             let at = Self::cursor(trace, key - 1);

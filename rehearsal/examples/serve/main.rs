@@ -6,6 +6,7 @@
 //! turns. So a machine that slows down slows both.
 
 mod hone;
+mod infill;
 mod llama_server;
 mod superseded;
 mod trace;
@@ -57,6 +58,9 @@ struct Arguments {
     /// Requests that are superseded while they are computed
     #[arg(long)]
     superseded: usize,
+    /// Ask Hone over HTTP, by what a llama-server is asked
+    #[arg(long)]
+    infill: bool,
     /// A line for Hone's config.toml
     #[arg(long = "set")]
     settings: Vec<String>,
@@ -122,6 +126,9 @@ fn main() -> Result<()> {
         Hone::start(program, &arguments.models, &settings, &folder)
     };
     let mut ours = start(&arguments.hone, &arguments.settings)?;
+    if arguments.infill {
+        ours.ask_over_http()?;
+    }
     let mut other = match (&arguments.peer, &arguments.gguf, &arguments.against) {
         (Some(program), Some(gguf), _) => {
             Other::LlamaServer(LlamaServer::start(program, gguf, arguments.threads)?)
@@ -205,12 +212,12 @@ fn type_in_turns(
     let pause = Duration::from_millis(arguments.pause);
     hone.open(trace)?;
     sleep(LOOKS_AROUND);
-    server.open(trace);
+    server.infill.open(trace);
     for key in 0..=arguments.keys {
         let truth = trace.truth(key);
         let mut ask_server = |side: &mut Side| -> Result<()> {
             sleep(pause);
-            side.add(key, truth, &server.key(trace, key)?);
+            side.add(key, truth, &server.infill.key(trace, key)?);
             Ok(())
         };
         if key % 2 == 1 {
@@ -238,7 +245,7 @@ fn report(ours: &Hone, other: &mut Other, mut sides: Sides) -> Result<Value> {
         Other::Nobody => return Ok(report),
         Other::LlamaServer(server) => {
             report["llama_server"] = sides.theirs.report();
-            let first = json!(quantile(&mut server.prompt_ms, 0.5));
+            let first = json!(quantile(&mut server.infill.prompt_ms, 0.5));
             report["llama_server"]["first_token_ms"] = first;
             "llama_server"
         }

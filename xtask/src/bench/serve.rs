@@ -42,6 +42,9 @@ pub struct Arguments {
     #[arg(long, default_value_t = 60, value_name = "N",
           value_parser = clap::value_parser!(u32).range(0..=10_000))]
     superseded: u32,
+    /// Ask Hone over HTTP by `/infill`, as a llama-server is asked
+    #[arg(long, conflicts_with = "against")]
+    infill: bool,
     /// A line of Hone's config.toml; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -70,6 +73,9 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         serve.arg("--peer").arg(std::path::absolute(peer)?).arg("--gguf").arg(model);
     }
     serve.args(["--pause", &arguments.pause.to_string()]);
+    if arguments.infill {
+        serve.arg("--infill");
+    }
     match &arguments.against {
         Some(hone) => drop(serve.arg("--against").arg(std::path::absolute(hone)?)),
         None if arguments.against_set.is_empty() => {}
