@@ -5,11 +5,12 @@ mod year;
 use super::*;
 use crate::adapters::import::ImportedFile;
 use crate::adapters::import::tests::adapter;
+use crate::adapters::registry::Registry;
 use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::privacy::forget_scope::Scope;
 use crate::report::layout::Layout;
 use crate::report::status::screen;
-use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs};
+use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
 use crate::session::request::Trigger;
 use crate::testing;
 use crate::testing::fixtures::{self, HookedEngine, completion, home};
@@ -63,7 +64,7 @@ async fn a_hack_ends_its_trial_and_the_status_names_it() {
 #[tokio::test]
 async fn a_model_that_only_serves_says_so_and_starts_no_update() {
     let (_folder, home) = home();
-    let model = ServedModel { architecture: "mamba".into(), ..testing::app::scripted_model() };
+    let model = ServedModel { architecture: "mamba".into(), ..testing::services::scripted_model() };
     let engine = fixtures::engine(ANSWERS);
     let engine = EngineHandle::start(move || Ok(engine), |_| (), Default::default()).unwrap();
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));

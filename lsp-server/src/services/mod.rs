@@ -32,6 +32,7 @@ pub mod recorder;
 pub mod recordings;
 pub mod settings;
 pub mod snooze;
+mod start;
 
 use crate::privacy::Privacy;
 use crate::privacy::access::Access;

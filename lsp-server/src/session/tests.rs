@@ -60,8 +60,8 @@ async fn session_at(
     let home = Paths::at(folder.path().into());
     home.create().unwrap();
     let log = Arc::new(MemoryLog::default());
-    let app = testing::app::start(&home, config, engine, clock, log).await;
-    let session = app.session();
+    let services = testing::services::start(&home, config, engine, clock, log).await;
+    let session = Arc::new(Session::new(services));
     let text = Rope::from_str("fn a() {\n    \n}\n");
     let (path, language) = ("/a.rs".into(), "rust".into());
     session.open(URI.into(), Document { path, language, version: 1, text });

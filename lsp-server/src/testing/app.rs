@@ -5,10 +5,9 @@ use crate::app::App;
 use crate::config::Config;
 use crate::learning::trial_runner;
 use crate::paths::Paths;
-use crate::services::adapter_service::ServedModel;
-use crate::services::next_edit_model::NextEditModel;
 use crate::session::request::Trigger;
 use crate::testing::fixtures;
+use crate::testing::services::scripted_model;
 use anyhow::Result;
 use completion::document::{Document, Position};
 use engine::Engine;
@@ -20,18 +19,6 @@ use ropey::Rope;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The model of an app whose engine is scripted.
-pub fn scripted_model() -> ServedModel {
-    ServedModel {
-        name: "scripted".into(),
-        architecture: "llama".into(),
-        path: "none.gguf".into(),
-        sha256: "base".into(),
-        bytes: 0,
-        template: &models::fim::templates()[0],
-    }
-}
-
 pub async fn start<E: Engine + Send + 'static>(
     paths: &Paths,
     config: Config,
@@ -39,21 +26,8 @@ pub async fn start<E: Engine + Send + 'static>(
     clock: Arc<dyn Clock>,
     log: Arc<dyn EventLog>,
 ) -> Arc<App> {
-    start_with(paths, config, engine, clock, log, None).await
-}
-
-/// The same with a model for next edits.
-pub async fn start_with<E: Engine + Send + 'static>(
-    paths: &Paths,
-    config: Config,
-    engine: E,
-    clock: Arc<dyn Clock>,
-    log: Arc<dyn EventLog>,
-    next_edit_model: Option<Arc<NextEditModel>>,
-) -> Arc<App> {
     let engine = EngineHandle::start(move || Ok(engine), |_| (), IdleRule::default()).unwrap();
-    let model = scripted_model();
-    App::start(paths, config, model, engine, clock, log, next_edit_model).await.unwrap()
+    App::start(paths, config, scripted_model(), engine, clock, log, None).await.unwrap()
 }
 
 /// Starts an app on the files of this home. Its engine always gives the same answer, its clock does

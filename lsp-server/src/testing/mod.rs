@@ -10,6 +10,7 @@ mod load;
 mod next_edit;
 pub mod overflow;
 mod overhead;
+pub mod services;
 
 use feedback::job::Distribution;
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
 use super::*;
 use crate::adapters::registry::{AdapterCandidate, Registry};
-use crate::app::App;
 use crate::paths::Paths;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::testing;
@@ -47,9 +46,9 @@ fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Paths, [Pat
 }
 
 /// Runs `hone learn` with one waiting label, and waits until the update has ended.
-async fn learn_now(home: &Paths) -> (Arc<App>, Option<String>) {
-    let app = testing::app::start_in(home).await;
-    let recorder = &app.services.recorder;
+async fn learn_now(home: &Paths) -> (Arc<Services>, Option<String>) {
+    let services = testing::services::start_in(home).await;
+    let recorder = &services.recorder;
     recorder.record(vec![fixtures::completion("o", "/a.rs"), accepted("o")]);
     assert_eq!(recorder.labels_waiting(), 1);
     let (learn, asked) = mpsc::channel(1);
@@ -58,9 +57,9 @@ async fn learn_now(home: &Paths) -> (Arc<App>, Option<String>) {
     let (status, preemption) = (watch::Sender::default(), Arc::default());
     let seen = status.subscribe();
     let program = lying_learner(home);
-    Supervisor::new(app.services.clone(), status, program, preemption).run(asked).await;
+    Supervisor::new(services.clone(), status, program, preemption).run(asked).await;
     let failure = seen.borrow().failure.clone();
-    (app, failure)
+    (services, failure)
 }
 
 /// The prompts of a batch may need more memory than there is for them.
@@ -68,8 +67,8 @@ async fn learn_now(home: &Paths) -> (Arc<App>, Option<String>) {
 async fn what_an_update_has_left_out_waits_for_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let (home, _) = home_with(&folder, None);
-    let app = testing::app::start_in(&home).await;
-    let recorder = &app.services.recorder;
+    let services = testing::services::start_in(&home).await;
+    let recorder = &services.recorder;
     for id in ["a", "b"] {
         recorder.record(vec![fixtures::completion(id, "/a.rs"), accepted(id)]);
     }
@@ -77,7 +76,7 @@ async fn what_an_update_has_left_out_waits_for_the_next_one() {
     assert_eq!(recorder.labels_waiting(), 0);
     let (status, preemption) = (watch::Sender::default(), Arc::default());
     let program = lying_learner(&home);
-    let supervisor = Supervisor::new(app.services.clone(), status, program, preemption);
+    let supervisor = Supervisor::new(services.clone(), status, program, preemption);
     supervisor.learned(batch, &["a".to_owned()]);
     assert_eq!(recorder.labels_waiting(), 1);
     assert_eq!(*recorder.label_changes().borrow(), 1, "whoever waits for labels knows");
@@ -90,8 +89,8 @@ async fn what_an_update_has_left_out_waits_for_the_next_one() {
 async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (home, _) = home_with(&folder, None);
-    let app = testing::app::start_in(&home).await;
-    let recorder = &app.services.recorder;
+    let services = testing::services::start_in(&home).await;
+    let recorder = &services.recorder;
     for id in ["a", "b"] {
         recorder.record(vec![fixtures::completion(id, "/a.rs"), accepted(id)]);
     }
@@ -99,7 +98,7 @@ async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
     assert_eq!((suspect.offers(), batch.offers()), (vec!["a".into()], vec!["b".into()]));
     let (status, preemption) = (watch::Sender::default(), Arc::default());
     let program = lying_learner(&home);
-    let mut supervisor = Supervisor::new(app.services.clone(), status, program, preemption);
+    let mut supervisor = Supervisor::new(services.clone(), status, program, preemption);
     supervisor.suspect = Some(suspect);
     let left_out = supervisor.set_aside(&batch.offers());
     assert_eq!(left_out, ["a"]);
@@ -129,14 +128,14 @@ async fn no_update_runs_that_the_registry_would_refuse() {
     for registry in ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"] {
         let folder = tempfile::tempdir().unwrap();
         let (home, files) = home_with(&folder, Some(registry));
-        let (app, _) = learn_now(&home).await;
+        let (services, _) = learn_now(&home).await;
         for file in files {
             assert_eq!(std::fs::read(&file).unwrap(), b"the first adapter's", "{file:?}");
         }
         let text = std::fs::read_to_string(home.adapters().join("registry.json")).unwrap();
         assert_eq!(text, registry);
-        assert_eq!(app.services.recorder.labels_waiting(), 1, "the label still waits");
-        let reason = app.status().learner.held_back.unwrap();
+        assert_eq!(services.recorder.labels_waiting(), 1, "the label still waits");
+        let reason = services.adapters.learning_refusal().unwrap();
         assert!(reason.contains("registry.json"), "{reason}");
     }
 }
@@ -148,7 +147,7 @@ async fn no_update_runs_that_the_registry_would_refuse() {
 async fn a_job_writes_into_files_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let (home, files) = home_with(&folder, None);
-    let (_app, failure) = learn_now(&home).await;
+    let (_services, failure) = learn_now(&home).await;
     let reason = failure.unwrap();
     assert!(reason.contains("not what the learner said it wrote"), "{reason}");
     for file in files {

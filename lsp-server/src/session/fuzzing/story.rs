@@ -10,8 +10,8 @@ use crate::config::Config;
 use crate::privacy;
 use crate::session::request::PendingRequest;
 use crate::session::{CurrentRequest, Session};
-use crate::testing::app;
 use crate::testing::fixtures;
+use crate::testing::services;
 use completion::document::Document;
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, OfferId, Outcome};
@@ -71,8 +71,9 @@ impl Story {
         config.completion.context_chars = Some(if habits.quotes { 1_000 } else { 0 });
         let clock = Arc::new(ManualClock::starting_at(0));
         let log = Arc::new(MemoryLog::default());
-        let app = app::start(&paths, config, answers::engine(), clock.clone(), log.clone()).await;
-        let session = app.session();
+        let (engine, time) = (answers::engine(), clock.clone());
+        let services = services::start(&paths, config, engine, time, log.clone()).await;
+        let session = Arc::new(Session::new(services));
         session.use_encoding(habits.encoding);
         let line_break = habits.line_break;
         let buffers = vec![

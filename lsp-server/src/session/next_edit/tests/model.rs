@@ -6,6 +6,7 @@ use crate::config::{Config, NextEdit as Setting};
 use crate::paths::Paths;
 use crate::services::next_edit_model::NextEditModel;
 use crate::services::reason::{ModelSilence, Reason};
+use crate::session::Session;
 use crate::session::next_edit::OfferedEdit;
 use crate::session::request::Trigger;
 use crate::testing;
@@ -96,9 +97,9 @@ impl Modelled {
         let model = Some(Arc::new(NextEditModel::new(Box::new(load))));
         let clock = Arc::new(ManualClock::starting_at(1_000_000));
         let log = Arc::new(MemoryLog::default());
-        let app =
-            testing::app::start_with(&home, config, scripted(), clock.clone(), log, model).await;
-        let session = app.session();
+        let (engine, time) = (scripted(), clock.clone());
+        let services = testing::services::start_with(&home, config, engine, time, log, model).await;
+        let session = Arc::new(Session::new(services));
         let document = open(&session, URI, text);
         let user = User { session, uri: URI.into(), document, _home: folder };
         Modelled { user, clock, answers, asked, loads }
@@ -275,8 +276,9 @@ async fn a_model_that_cannot_be_loaded_is_told_of() {
     let model = Some(Arc::new(NextEditModel::new(Box::new(load))));
     let clock = Arc::new(ManualClock::starting_at(0));
     let log = Arc::new(MemoryLog::default());
-    let app = testing::app::start_with(&home, config, scripted(), clock, log, model).await;
-    let session = app.session();
+    let services =
+        testing::services::start_with(&home, config, scripted(), clock, log, model).await;
+    let session = Arc::new(Session::new(services));
     let document = open(&session, URI, TEXT);
     let mut user = User { session, uri: URI.into(), document, _home: folder };
     user.replace(0, "load", "load_all");
