@@ -7,20 +7,16 @@
 #![warn(clippy::disallowed_types)]
 
 mod adapters;
-mod addresses;
 mod app;
 pub mod cli;
 pub mod config;
 pub mod daemon;
 mod learning;
-mod paths;
-mod platform;
 mod privacy;
 pub mod protocol;
 mod report;
 mod services;
 mod session;
-mod tasks;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]
 mod testing;

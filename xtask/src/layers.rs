@@ -13,14 +13,12 @@ const BINARY: &str = "lsp-server";
 
 /// Its floors from top to bottom. A module imports what stands below its floor.
 const FLOORS: &str = "cli > daemon > protocol > app > session, learning, report > services > \
-                      privacy > config > adapters > addresses > tasks > paths > platform";
+                      privacy > config > adapters";
 
 /// Crates that a single folder of the binary names.
-const OWNERS: [(&str, &str); 8] = [
+const OWNERS: [(&str, &str); 6] = [
     ("comfy_table", "report"),
-    ("directories", "paths"),
     ("icu_normalizer", "privacy"),
-    ("libc", PLATFORM),
     ("model_fetch", "cli"),
     ("textwrap", "report"),
     ("tower_lsp", "protocol"),

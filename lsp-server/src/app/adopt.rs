@@ -60,7 +60,7 @@ impl App {
         let (model, folder) = (self.services.adapters.model().clone(), self.paths.adapters());
         self.services.adapters.serving().check_writable()?;
         // Reading and writing tens of megabytes must not block the async runtime.
-        let file = crate::tasks::blocking(move || {
+        let file = host::tasks::blocking(move || {
             let adapter = import::read(&path, &model.path, &model.sha256)?;
             ImportedFile::write(&folder, &adapter)
         });

@@ -17,7 +17,7 @@ impl App {
     /// Forgets in a task of its own, which continues if its caller does not wait for the end.
     pub async fn forget_to_the_end(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let app = self.clone();
-        let forgotten = crate::tasks::ended(tokio::spawn(async move { app.forget(scope).await }));
+        let forgotten = host::tasks::ended(tokio::spawn(async move { app.forget(scope).await }));
         forgotten.await.context("forgetting broke off")?
     }
 
@@ -29,7 +29,7 @@ impl App {
     /// does not depend on it, and the same call does what is left.
     pub async fn forget(self: &Arc<Self>, scope: Scope) -> Result<Forgotten> {
         let (access, named) = (self.services.access.clone(), scope.clone());
-        let remembered = crate::tasks::blocking(move || access.forgotten.add(&named)).await?;
+        let remembered = host::tasks::blocking(move || access.forgotten.add(&named)).await?;
         let is_by_user = scope.is_by_user();
         let forgotten = self.forget_recorded(scope).await;
         let has_erased = forgotten.as_ref().is_ok_and(|(forgotten, _)| !forgotten.is_nothing());
@@ -54,7 +54,7 @@ impl App {
     /// now, so no prompt comes later that quotes what is to be forgotten.
     async fn forget_prompts(&self) -> Result<()> {
         let folder = self.paths.recordings();
-        let recordings = crate::tasks::blocking(move || recordings::remove(&folder)).await?;
+        let recordings = host::tasks::blocking(move || recordings::remove(&folder)).await?;
         let removed = self.remove_handed_prompts().await.and(recordings);
         let model = self.services.next_edit_model.as_ref();
         let of_edits = model.map_or(Ok(()), |model| model.unload());
@@ -65,7 +65,7 @@ impl App {
     /// Removes the files of computed prompts. They do not say of which document they are.
     async fn remove_handed_prompts(&self) -> Result<()> {
         let (handed, folder) = (self.services.handed_prompts.clone(), self.paths.prompts());
-        let removed = crate::tasks::blocking(move || match handed {
+        let removed = host::tasks::blocking(move || match handed {
             Some(handed) => handed.forget(),
             // An earlier daemon may have left some.
             None => remove_prompts(&folder),
@@ -116,7 +116,7 @@ impl App {
         };
         let (change, (found, files, inputs)) = change.commit(withdraw).await?;
         let erasing = self.services.clone();
-        crate::tasks::blocking(move || erase(&erasing, &found, &inputs)).await??;
+        host::tasks::blocking(move || erase(&erasing, &found, &inputs)).await??;
         drop(change);
         let (offers, adapters) = (forgotten.offers, forgotten.adapters.len());
         tracing::info!("forgot {offers} offer(s) and {adapters} adapter(s)");
@@ -129,7 +129,7 @@ impl App {
         let (registry, base) =
             (self.services.adapters.serving(), self.services.adapters.model().sha256.clone());
         let now_ms = self.services.clock.unix_ms();
-        crate::tasks::blocking(move || {
+        host::tasks::blocking(move || {
             let found = OffersToForget::search(&*log, scope, now_ms)?;
             Ok(found.plan(&registry, &base, log.set_aside()?))
         })

@@ -13,7 +13,6 @@ pub mod team;
 
 use crate::config::Config;
 use crate::learning::{contribution, trial_runner};
-use crate::paths::Paths;
 use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::adapter_service::ServedModel;
@@ -25,6 +24,7 @@ use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::log::EventLog;
+use host::paths::Paths;
 use sessions::Sessions;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;

@@ -87,7 +87,7 @@ impl App {
         }
         let (frame, core) = self.frame_and_core().await?;
         let (files, version) = (self.team_files(), core.version);
-        let ledger = crate::tasks::blocking(move || files.ledger()).await??;
+        let ledger = host::tasks::blocking(move || files.ledger()).await??;
         if settings.noise > 0.0 {
             check_epsilon(epsilon, &ledger)?;
         }
@@ -145,7 +145,7 @@ impl App {
     /// Returns how many labels the next contribution would learn from.
     pub async fn labels_for_team(&self) -> Result<usize> {
         let files = self.team_files();
-        let ledger = crate::tasks::blocking(move || files.ledger()).await??;
+        let ledger = host::tasks::blocking(move || files.ledger()).await??;
         let contributed = ledger.taken_up();
         Ok(self.services.recorder.recent(EPISODES_MAX, &contributed).episodes.len())
     }
@@ -159,7 +159,7 @@ impl App {
         let files = self.team_files();
         let at_ms = self.services.clock.unix_ms();
         let known = frame.clone();
-        let read = crate::tasks::blocking(move || -> Result<_> {
+        let read = host::tasks::blocking(move || -> Result<_> {
             let message = read_message(&message)?;
             let ledger = files.ledger()?;
             let joined = ledger.joined.unwrap_or(Joined { version: held.version, at_ms });
@@ -202,7 +202,7 @@ impl App {
         let at_ms = services.clock.unix_ms();
         let (registry, version) = (services.adapters.serving(), core.version);
         let parent = registry.head();
-        let composed = crate::tasks::blocking(move || {
+        let composed = host::tasks::blocking(move || {
             let made = candidate(&registry, &frame, &core, at_ms);
             (frame, core, made)
         });
@@ -272,7 +272,7 @@ impl App {
             let core = files.core(&frame);
             Ok((frame, core))
         };
-        crate::tasks::blocking(read).await?
+        host::tasks::blocking(read).await?
     }
 }
 

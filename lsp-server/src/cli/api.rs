@@ -9,9 +9,9 @@ use crate::daemon::ends::Ends;
 use crate::daemon::handshake::Command;
 use crate::daemon::http::HttpState;
 use crate::daemon::http_token;
-use crate::paths::Paths;
 use anyhow::{Result, bail};
 use clap::Subcommand;
+use host::paths::Paths;
 use serde_json::json;
 
 #[derive(Subcommand)]

@@ -2,8 +2,8 @@
 
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::paths::Paths;
 use anyhow::{Result, ensure};
+use host::paths::Paths;
 
 pub async fn advance(home: &Paths, ms: u64) -> Result<()> {
     let moved = client::ask(home, Command::AdvanceClock { ms }).await?;

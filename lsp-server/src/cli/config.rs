@@ -6,9 +6,9 @@ use crate::cli::settings::Configured;
 use crate::config::{self, Changed, Config, LAB, names, node, schema, schema_for_users, unknown};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::paths::Paths;
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
+use host::paths::Paths;
 use models::manifest::Catalogue;
 use serde_json::{Value, json};
 

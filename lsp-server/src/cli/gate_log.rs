@@ -3,11 +3,11 @@
 pub use crate::adapters::gate_prior::{read as read_prior, write as write_prior};
 
 use crate::cli::event_log;
-use crate::paths::Paths;
 use anyhow::Result;
 use feedback::episode::{Fold, Label};
 use feedback::event::EventKind;
 use feedback::log::EventLog;
+use host::paths::Paths;
 use policy::gate::Gate;
 use policy::gate::prior::{self, Prior};
 use std::ops::ControlFlow;

@@ -7,7 +7,6 @@ use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::daemon::loading;
-use crate::paths::Paths;
 use crate::report::status::{
     AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
 };
@@ -16,6 +15,7 @@ use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
 use anyhow::{Context, Result};
 use feedback::log::{EventLog, MemoryLog};
+use host::paths::Paths;
 use models::store::Store;
 use tokio::io::AsyncReadExt;
 

@@ -5,8 +5,8 @@ mod progress;
 
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::paths::Paths;
 use anyhow::{Context, Result, bail};
+use host::paths::Paths;
 use serde_json::Value;
 use std::path::PathBuf;
 use tokio::io::AsyncReadExt;

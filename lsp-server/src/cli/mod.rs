@@ -38,13 +38,13 @@ use crate::daemon::client;
 use crate::daemon::election::{ALREADY_RUNNING, AlreadyRunning};
 use crate::daemon::forwarder::forward;
 use crate::daemon::server;
-use crate::paths::Paths;
-use crate::platform::process::replace_by;
 use crate::protocol::handlers;
 use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use engine::leave;
+use host::paths::Paths;
+use host::platform::process::replace_by;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 

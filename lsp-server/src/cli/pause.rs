@@ -4,10 +4,10 @@
 use crate::cli::config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::paths::Paths;
 use crate::services::snooze::Snooze;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
+use host::paths::Paths;
 use jiff::{SignedDuration, Span};
 
 /// The longest time that completions can be snoozed, in hours.

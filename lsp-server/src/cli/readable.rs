@@ -1,13 +1,13 @@
 //! `hone readable`: which files may be read although nobody opened them. `hone-rehearse` asks,
 //! because it knows none of the rules.
 
-use crate::addresses::name_of_file;
 use crate::cli::settings::Configured;
 use crate::config::Config;
 use crate::config::patterns::Patterns;
-use crate::paths::Paths;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result};
+use host::addresses::name_of_file;
+use host::paths::Paths;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::Arc;

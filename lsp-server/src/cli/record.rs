@@ -6,12 +6,12 @@
 
 mod session;
 
-use crate::addresses;
 use crate::cli::readable;
 use crate::cli::settings::Configured;
-use crate::paths::Paths;
-use crate::platform::files;
 use anyhow::{Context, Result, ensure};
+use host::addresses;
+use host::paths::Paths;
+use host::platform::files;
 use serde_json::json;
 use session::Session;
 use std::io::{BufRead, Read, Write};

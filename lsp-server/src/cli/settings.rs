@@ -4,7 +4,7 @@
 use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
 use crate::config::Config;
-use crate::paths::Paths;
+use host::paths::Paths;
 use models::manifest::{Catalogue, Manifest};
 
 /// What is configured, as far as it is right.

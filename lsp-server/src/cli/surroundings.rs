@@ -1,6 +1,6 @@
 //! The user's folders and the program search path, as the environment names them.
 
-use crate::platform::files::is_executable;
+use host::platform::files::is_executable;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 

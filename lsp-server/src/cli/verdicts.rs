@@ -1,10 +1,10 @@
 //! `hone events --verdicts`: the verdicts on the offers, for other programs.
 
 use crate::cli::events::{each_offer, is_broken_pipe};
-use crate::paths::Paths;
 use crate::report::export::without_code;
 use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result};
+use host::paths::Paths;
 use serde_json::{Value, json};
 use std::io::Write;
 

@@ -2,8 +2,8 @@
 //! as the user wrote it.
 
 use super::{Config, Problem, check, expected, names, node, schema};
-use crate::paths::{MAKE_WRITABLE, lock};
 use anyhow::{Context, Result, anyhow, bail};
+use host::paths::{MAKE_WRITABLE, lock};
 use models::file::{beside, write_atomic};
 use serde_json::Value as Json;
 use std::io::ErrorKind;

@@ -1,8 +1,8 @@
 //! Settings that name files by patterns of a `.gitignore`.
 
-use crate::addresses::name_of_file;
-use crate::paths::{below_root, without_dots, without_links};
-use crate::platform::files::IGNORES_CASE;
+use host::addresses::name_of_file;
+use host::paths::{below_root, without_dots, without_links};
+use host::platform::files::IGNORES_CASE;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 use std::path::{Component, Path, PathBuf};

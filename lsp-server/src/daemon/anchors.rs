@@ -2,11 +2,11 @@
 //! and its socket. A cleaner of temporary files, `rm -rf` or a restored backup may remove them
 //! while it runs. Without its socket nobody would reach it, and with its lock no other could start.
 
-use crate::paths::{Paths, lock};
-use crate::platform::connection::LIES_ON_DISK;
-use crate::platform::files::{FileId, identity, identity_of};
-use crate::tasks;
 use anyhow::{Context, Result};
+use host::paths::{Paths, lock};
+use host::platform::connection::LIES_ON_DISK;
+use host::platform::files::{FileId, identity, identity_of};
+use host::tasks;
 use std::fs::File;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -96,8 +96,8 @@ pub fn elect_again(home: &Paths) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::connection::Listener;
     use crate::testing::fixtures;
+    use host::platform::connection::Listener;
 
     struct Daemon {
         _folder: tempfile::TempDir,

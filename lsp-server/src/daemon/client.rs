@@ -9,12 +9,12 @@ use crate::daemon::handshake::{
     Command, Hello, PROTOCOL, Reply, Welcome, read_late_line, read_line, write_line,
 };
 use crate::daemon::log_file;
-use crate::paths::{Paths, cannot_open};
-use crate::platform::connection::{self, ReadHalf, WriteHalf};
-use crate::platform::files;
-use crate::platform::process::{detach, own_program};
 use anyhow::{Context, Result, bail};
 use feedback::log::LogError;
+use host::paths::{Paths, cannot_open};
+use host::platform::connection::{self, ReadHalf, WriteHalf};
+use host::platform::files;
+use host::platform::process::{detach, own_program};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::ErrorKind;

@@ -1,8 +1,8 @@
 //! The election of the daemon. A user has one daemon: the process that holds the lock on
 //! `daemon.lock`.
 
-use crate::paths::{Paths, lock};
 use anyhow::Result;
+use host::paths::{Paths, lock};
 use models::file::remove_unfinished;
 use std::fs::File;
 use std::path::PathBuf;

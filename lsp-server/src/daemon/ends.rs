@@ -3,8 +3,8 @@
 
 use super::killed::Killed;
 use super::loading;
-use crate::paths::Paths;
-use crate::platform::process::signal;
+use host::paths::Paths;
+use host::platform::process::signal;
 use std::process::ExitStatus;
 
 /// The number of daemons in a row that may end before one answers. The next would not stay either.

@@ -5,14 +5,14 @@ use crate::app::startup::ServeOptions;
 use crate::daemon::client::{Connection, Loaded, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
 use crate::daemon::ends::Ends;
-use crate::paths::Paths;
-use crate::platform::connection::CLOSES_ONE_DIRECTION;
-use crate::platform::files;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::initialize::early_answer;
 use crate::protocol::lost::{self, Instead};
 use crate::protocol::outline::Outline;
 use anyhow::{Context, Result, ensure};
+use host::paths::Paths;
+use host::platform::connection::CLOSES_ONE_DIRECTION;
+use host::platform::files;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::io;
@@ -311,8 +311,8 @@ async fn write_all(mut answers: Receiver<Vec<u8>>) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::daemon::handshake::{Welcome, write_line};
-    use crate::platform::connection;
     use crate::testing::fixtures;
+    use host::platform::connection;
     use tokio::net::UnixStream;
 
     /// A daemon that loads its model: the forwarder's connection, and the daemon's end of it.

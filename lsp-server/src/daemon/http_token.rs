@@ -1,8 +1,8 @@
 //! The token of the HTTP API, in a file that only the user can read.
 
-use crate::platform::files;
 use anyhow::{Context, Result, ensure};
 use api::Token;
+use host::platform::files;
 use rand::RngCore;
 use std::io::{ErrorKind, Write};
 use std::path::Path;

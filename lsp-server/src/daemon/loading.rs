@@ -2,8 +2,8 @@
 //! want of memory can say nothing; the note that it leaves can.
 
 use super::killed::Killed;
-use crate::paths::Paths;
-use crate::platform::files;
+use host::paths::Paths;
+use host::platform::files;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

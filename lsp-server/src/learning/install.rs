@@ -36,7 +36,7 @@ async fn check_and_promote(
     let path = job.adapter_out.clone();
     let (model, expected) = (services.adapters.model().clone(), report.adapter_sha256.clone());
     let checked = path.clone();
-    let found = crate::tasks::blocking(move || -> Result<String> {
+    let found = host::tasks::blocking(move || -> Result<String> {
         let found = sha256(&checked)
             .with_context(|| format!("{}: no candidate there", checked.display()))?;
         ensure!(found == expected, "{}: not what the learner said it wrote", checked.display());

@@ -6,7 +6,7 @@
 //! within microseconds and needs no cooperation. A learner that is orphaned while it is stopped
 //! ends.
 
-use crate::platform::process;
+use host::platform::process;
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 

@@ -3,10 +3,10 @@
 #![allow(clippy::disallowed_types, reason = "it starts hone-learner, from its own folder")]
 
 use crate::learning::preemption::LearnerPreemption;
-use crate::platform::process::{EndWithParent, prepare_worker};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress, LearnerLine, UpdateReport};
+use host::platform::process::{EndWithParent, prepare_worker};
 use serde::Serialize;
 use std::future::Future;
 use std::path::{Path, PathBuf};

@@ -332,7 +332,7 @@ fn describe(progress: &JobProgress) -> String {
 
 /// The machine's resources; `None` if they cannot be asked.
 async fn resources() -> Option<Resources> {
-    crate::tasks::blocking(Resources::now).await.ok()
+    host::tasks::blocking(Resources::now).await.ok()
 }
 
 /// Returns whether enough labels wait for an update, and something can be learned.

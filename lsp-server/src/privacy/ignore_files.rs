@@ -4,11 +4,11 @@
 //! A file's own name comes first, and the setting second, in which `!` marks what is stored all the
 //! same. Every other source only adds to what is ignored.
 
-use crate::addresses::{name_of_file, path_in};
 use crate::config::patterns::Patterns;
-use crate::paths::without_dots;
 use feedback::secrets::is_sensitive_path;
 use files::ignored::{IgnoreRules, Verdict, Verdicts};
+use host::addresses::{name_of_file, path_in};
+use host::paths::without_dots;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -195,7 +195,7 @@ mod tests {
         let path = tree.at("a.py");
         assert!(ignored.is_ignored(&path, &Patterns::none()));
         for scheme in ["vscode-remote://box", "git:", "file://server", "vscode-vfs://github"] {
-            let remote = |path: &str| crate::addresses::name(&format!("{scheme}{path}"));
+            let remote = |path: &str| host::addresses::name(&format!("{scheme}{path}"));
             assert!(!ignored.is_ignored(&remote(&path), &everything), "{scheme}");
             assert!(ignored.is_ignored(&remote("/home/u/%2Enpmrc"), &Patterns::none()), "{scheme}");
         }
@@ -241,7 +241,7 @@ mod tests {
         std::fs::write(tree.0.path().join(".gitignore"), b"caf\xe9.rs\n").unwrap();
         for name in ["priv%E9/a.rs", "caf%E9.rs"] {
             let address = format!("file://{}", tree.at(name));
-            let path = crate::addresses::name(&address);
+            let path = host::addresses::name(&address);
             assert!(ignored().is_ignored(&path, &Patterns::none()), "{path}");
             assert!(ignored().is_ignored_on_disk(&path, &Patterns::none()), "{path}");
         }

@@ -1,10 +1,10 @@
 //! The names of one file. A file can be reached by links, and on some systems by other letters, so
 //! that the text of a name does not tell which file it is.
 
-use crate::addresses;
-use crate::paths::without_links;
-use crate::platform::files::{IGNORES_CASE, IGNORES_FORM};
 use feedback::bounded_map::BoundedMap;
+use host::addresses;
+use host::paths::without_links;
+use host::platform::files::{IGNORES_CASE, IGNORES_FORM};
 use icu_normalizer::ComposingNormalizerBorrowed;
 use parking_lot::Mutex;
 use std::borrow::Cow;

@@ -19,7 +19,6 @@ use super::messages::{
     ReportsParams,
 };
 use super::next_edit::{InlineEditParams, InlineEdits};
-use crate::addresses;
 use crate::app::App;
 use crate::learning::LearnNow;
 use crate::privacy::forget_scope::{self, Forgotten, Scope};
@@ -30,6 +29,7 @@ use crate::services::snooze::Snooze;
 use crate::session::request::Trigger;
 use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
 use completion::document::{Document, Position};
+use host::addresses;
 use parking_lot::Mutex;
 use ropey::Rope;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 //! missing.
 
 use super::lost::{LOST, LostParams};
-use crate::addresses;
+use host::addresses;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;

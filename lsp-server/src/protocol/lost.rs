@@ -3,7 +3,7 @@
 
 use super::framing;
 use super::outline::Outline;
-use crate::addresses;
+use host::addresses;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

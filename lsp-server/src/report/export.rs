@@ -61,7 +61,7 @@ pub async fn stream(
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> Result<u64> {
     let (lines, mut queue) = mpsc::channel(READ_AHEAD);
-    let reader = crate::tasks::blocking(move || -> Result<u64> {
+    let reader = host::tasks::blocking(move || -> Result<u64> {
         let (mut failed, mut next) = (None, from);
         log.scan(from, &mut |event| match serde_json::to_vec(&event) {
             Ok(mut line) => {

@@ -3,13 +3,13 @@
 
 use crate::adapters::registry::{IMPORTED, Registry};
 use crate::config::Config;
-use crate::paths::PathsView;
 use crate::report::layout::Layout;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recent_requests::RecentRequest;
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
+use host::paths::PathsView;
 use models::size::Size;
 use models::store::ModelStatus as StoreStatus;
 use policy::gate::GateStatus;

@@ -144,7 +144,7 @@ impl AdapterChange {
         mut self,
         act: impl FnOnce(&mut Registry) -> T + Send + 'static,
     ) -> Result<(AdapterChange, T)> {
-        let acted = crate::tasks::blocking(move || {
+        let acted = host::tasks::blocking(move || {
             let done = act(&mut self.registry);
             (self, done)
         });

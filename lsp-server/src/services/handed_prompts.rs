@@ -6,10 +6,10 @@
 //! an update has learned from its offer, until something is forgotten, until newer ones need its
 //! room, or until the daemon starts again. A prompt that is not there is computed by the learner.
 
-use crate::paths::Paths;
-use crate::platform::files;
 use anyhow::{Context, Result};
 use engine::worker::EngineHandle;
+use host::paths::Paths;
+use host::platform::files;
 use models::disk_cache::DiskCache;
 use models::limits::CACHED_TOKENS_MIN;
 use parking_lot::Mutex;

@@ -38,7 +38,7 @@ async fn reopen(services: &Arc<Services>) -> Result<()> {
     let Some(change) = services.adapters.try_change() else { return Ok(()) };
     let inputs = DerivedInputs::of(change.registry(), &services.adapters.model().sha256);
     let reopening = services.clone();
-    let checkpoint = crate::tasks::blocking(move || {
+    let checkpoint = host::tasks::blocking(move || {
         reopening.recorder.log().reopen()?;
         // The folds may hold events that were never on disk. Reading the log again removes them.
         reopening.recorder.read_again(&inputs)

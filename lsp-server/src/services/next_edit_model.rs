@@ -34,7 +34,7 @@ impl NextEditModel {
         let before = std::mem::replace(&mut *self.current.lock(), abort.clone());
         before.store(true, Ordering::Relaxed);
         let model = self.clone();
-        let loaded = crate::tasks::blocking(move || model.loaded()).await;
+        let loaded = host::tasks::blocking(move || model.loaded()).await;
         let engine = loaded.map_err(|error| EngineError::Failed(error.to_string()))??;
         engine.continued(files, abort).await
     }

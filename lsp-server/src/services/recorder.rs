@@ -181,7 +181,7 @@ impl Recorder {
     /// Waits until every recorded event is on disk. The error says why one may not be.
     pub async fn flush(&self) -> Result<()> {
         let log = self.log.clone();
-        let flushed = crate::tasks::blocking(move || log.flush()).await;
+        let flushed = host::tasks::blocking(move || log.flush()).await;
         let flushed = flushed.and_then(|flushed| Ok(flushed?));
         let mut state = self.state.lock();
         if let Err(error) = flushed {

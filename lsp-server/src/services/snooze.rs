@@ -1,9 +1,9 @@
 //! Completions that are switched off for a while: everywhere, in a file or in a folder. It is kept
 //! in memory, so it ends with the daemon at the latest.
 
-use crate::addresses;
 use arc_swap::ArcSwap;
 use feedback::clock::Clock;
+use host::addresses;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,6 @@
 
 use crate::adapters::registry::Registry;
 use crate::config::Config;
-use crate::paths::Paths;
 use crate::privacy::Privacy;
 use crate::privacy::access::Access;
 use crate::services::Services;
@@ -21,6 +20,7 @@ use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::log::EventLog;
+use host::paths::Paths;
 use std::sync::Arc;
 
 impl Services {

@@ -2,10 +2,10 @@
 //! No build system is asked. A file that is missed is only not quoted in a prompt. A name in a
 //! document may say anything, so only plain files of the folder that is open are read.
 
-use crate::addresses::name_of_file;
-use crate::paths::without_dots;
 use completion::document::Document;
 use files::folder::{Folder, Name};
+use host::addresses::name_of_file;
+use host::paths::without_dots;
 use ropey::Rope;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
 //! The names of documents as a model reads them: those of files that hold such code. The model does
 //! not know addresses, and under the ending of a notebook it knows no code.
 
-use crate::addresses;
 use completion::document::Document;
 use completion::languages;
 use completion::prompt::PromptContext;
+use host::addresses;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -10,7 +10,6 @@ mod unserved;
 
 use super::*;
 use crate::config::Config;
-use crate::paths::Paths;
 use crate::services::snooze::Snooze;
 use crate::session::request::CursorContext;
 use crate::testing;
@@ -20,6 +19,7 @@ use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{Event, Outcome, StopReason, Typed};
 use feedback::log::MemoryLog;
+use host::paths::Paths;
 use offers::REJECT_TIMEOUT_MS;
 use ropey::Rope;
 use std::ops::ControlFlow;

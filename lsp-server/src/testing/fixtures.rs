@@ -1,7 +1,6 @@
 //! The values that many unit tests need: a home, an engine, an event, a registry entry.
 
 use crate::adapters::registry::Entry;
-use crate::paths::Paths;
 use completion::prompt::FimPrompt;
 use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;
@@ -9,6 +8,7 @@ use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRe
 use feedback::event::{AdapterVersion, Completion, EventKind};
 use feedback::job::UpdateReport;
 use feedback::testing;
+use host::paths::Paths;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

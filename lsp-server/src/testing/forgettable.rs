@@ -4,7 +4,6 @@
 use crate::adapters::history::{HistoryFiles, HistorySource};
 use crate::adapters::registry::{AdapterCandidate, Entry, Registry};
 use crate::adapters::team::{Contributed, TeamFiles};
-use crate::paths::Paths;
 use crate::privacy::forget_scope::Scope;
 use crate::privacy::forgotten::ForgottenFiles;
 use crate::testing::fixtures;
@@ -12,6 +11,7 @@ use feedback::event::Event;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use feedback::testing::accepted;
+use host::paths::Paths;
 use models::file::sha256;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -1,7 +1,6 @@
 //! Starts the services with a scripted engine and without an app: no background task runs.
 
 use crate::config::Config;
-use crate::paths::Paths;
 use crate::services::Services;
 use crate::services::adapter_service::ServedModel;
 use crate::services::next_edit_model::NextEditModel;
@@ -11,6 +10,7 @@ use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
+use host::paths::Paths;
 use std::sync::Arc;
 
 /// The model of services whose engine is scripted.

@@ -3,9 +3,9 @@
 
 use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::{IMPORT_PREFIX, JOB_PREFIX, Registry};
-use crate::platform::files::is_one_file;
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
+use host::platform::files::is_one_file;
 use models::file::{is_temporary, remove_any, sync_folder_of};
 use std::collections::HashSet;
 use std::ffi::OsStr;

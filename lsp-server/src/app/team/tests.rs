@@ -1,11 +1,11 @@
 use super::*;
 use crate::config::{Config, TeamConfig};
-use crate::paths::Paths;
 use crate::testing::overflow::Overflows;
 use crate::testing::{self, fixtures};
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
 use feedback::log::MemoryLog;
+use host::paths::Paths;
 use models::team::frame::FrameMap;
 use std::sync::Arc;
 

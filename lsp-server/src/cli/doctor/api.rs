@@ -7,7 +7,7 @@ use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::daemon::http::HttpState;
 use crate::daemon::http_token;
-use crate::platform::process::listener_on;
+use host::platform::process::listener_on;
 use std::net::{Ipv4Addr, TcpStream};
 
 const NAME: &str = "HTTP API";

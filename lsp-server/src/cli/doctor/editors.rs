@@ -4,7 +4,7 @@
 use super::Check;
 use crate::cli::setup;
 use crate::cli::surroundings::Surroundings;
-use crate::platform::files::is_executable;
+use host::platform::files::is_executable;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,7 @@
 use super::{Check, Patient};
 use crate::app::startup;
 use crate::config::Config;
-use crate::platform::files::{free_room, is_executable};
+use host::platform::files::{free_room, is_executable};
 use models::size::Size;
 
 /// Less free room than this, in bytes, and learning and pulling may fail.

@@ -1,8 +1,8 @@
 //! The daemon, its socket, the GPU, and what failed last.
 
 use super::{Check, Patient};
-use crate::platform::files;
 use crate::report::status::DaemonStatus;
+use host::platform::files;
 use models::size::Size;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;

@@ -2,10 +2,10 @@
 //! that is neither Hone's, an editor's nor the system's is left out, because it may name a client
 //! or a project.
 
-use crate::addresses::name_of_file;
 use crate::cli::surroundings::Surroundings;
-use crate::paths::Paths;
-use crate::platform::files::HAS_DRIVES;
+use host::addresses::name_of_file;
+use host::paths::Paths;
+use host::platform::files::HAS_DRIVES;
 use std::path::Path;
 
 /// Folders that are the same on every machine.

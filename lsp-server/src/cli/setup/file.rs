@@ -1,8 +1,8 @@
 //! A file of the user's that is changed: never through a link, never one that has changed
 //! meanwhile, and a copy of what was there stays.
 
-use crate::platform::files;
 use anyhow::{Context, Result, bail, ensure};
+use host::platform::files;
 use models::file::{read_plain, write_atomic};
 use std::fs;
 use std::io::{ErrorKind, Write};

@@ -2,11 +2,11 @@
 //! the messages are. A document that the daemon has refused must not be served after a restart.
 
 use super::EditorState;
-use crate::addresses;
 use crate::protocol::lost::LOST;
 use crate::session::Session;
 use crate::testing::daemon::{Editor, TestDaemon};
 use crate::testing::fixtures;
+use host::addresses;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};

@@ -2,12 +2,12 @@
 //! links no git.
 #![allow(clippy::disallowed_types, reason = "it starts hone-rehearse, from its own folder")]
 
-use crate::addresses::name_of_file;
 use crate::learning::history::texts::Written;
 use crate::privacy::Nearby;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail, ensure};
 use completion::prompt::Window;
+use host::addresses::name_of_file;
 use ropey::Rope;
 use serde::Deserialize;
 use std::io::{self, Read};

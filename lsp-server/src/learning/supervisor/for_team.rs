@@ -43,7 +43,7 @@ impl Supervisor {
         let (model, head) = (services.adapters.model().clone(), registry.head());
         let (core, values) = (core.clone(), update.adapter_out.clone());
         let id = update.id.clone();
-        let prepared = crate::tasks::blocking(move || {
+        let prepared = host::tasks::blocking(move || {
             contribution::prepare(&registry, &model, &core, &id, values).map(|files| (files, core))
         });
         let (files, core) = prepared.await??;

@@ -1,11 +1,11 @@
 use super::*;
 use crate::adapters::registry::{AdapterCandidate, Registry};
-use crate::paths::Paths;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::testing;
 use crate::testing::fixtures;
 use feedback::job::LearnerLine;
 use feedback::testing::accepted;
+use host::paths::Paths;
 use models::file::sha256;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -55,7 +55,7 @@ impl NamedDocuments {
 
     /// Returns true if one of the documents may lie in this folder.
     pub fn may_lie_in(&self, folder: &Path) -> bool {
-        let folder = crate::addresses::name_of_file(folder);
+        let folder = host::addresses::name_of_file(folder);
         let real = real_name(&folder);
         [Some(&*folder), real.as_deref()].into_iter().flatten().any(|folder| {
             let folder = folded(folder);

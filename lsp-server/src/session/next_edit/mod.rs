@@ -135,7 +135,7 @@ impl Session {
             return Err(Reason::Superseded);
         }
         let session = self.clone();
-        let searched = crate::tasks::blocking(move || session.search(&asked)).await;
+        let searched = host::tasks::blocking(move || session.search(&asked)).await;
         searched.unwrap_or_else(|error| Err(Reason::Failed { message: error.to_string() }))
     }
 

@@ -116,7 +116,7 @@ impl Session {
         // A key or a completion that came meanwhile may have begun another rest.
         self.turn(|state, turn| state.rest(turn, asked))?;
         let (session, again) = (self.clone(), asked.clone());
-        let seen = crate::tasks::blocking(move || session.see(&again)).await;
+        let seen = host::tasks::blocking(move || session.see(&again)).await;
         let seen = seen.map_err(|error| Reason::Failed { message: error.to_string() })?;
         let (sight, forgets) = seen?;
         let first = Window::around(&sight.text, sight.cursor).ok_or(ModelSilence::NoWindow)?;
@@ -133,7 +133,7 @@ impl Session {
         let file = File { name: &asked.uri, text, language };
         let edit = NextEdit::by_model(&file, &hunk, place);
         let (session, asked) = (self.clone(), asked.clone());
-        let offered = crate::tasks::blocking(move || session.offer_by_model(&asked, edit, forgets));
+        let offered = host::tasks::blocking(move || session.offer_by_model(&asked, edit, forgets));
         let offered =
             offered.await.map_err(|error| Reason::Failed { message: error.to_string() })?;
         Ok(offered?)
@@ -301,7 +301,7 @@ fn is_completing(work: Work) -> bool {
 
 /// The name of a document's file, as the model reads it.
 fn name(document: &Document) -> String {
-    let path = crate::addresses::path_in(&document.path);
+    let path = host::addresses::path_in(&document.path);
     let name = Path::new(&*path).file_name().map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_default()
 }

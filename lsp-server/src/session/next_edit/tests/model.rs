@@ -3,7 +3,6 @@
 
 use super::{URI, User, open};
 use crate::config::{Config, NextEdit as Setting};
-use crate::paths::Paths;
 use crate::services::next_edit_model::NextEditModel;
 use crate::services::reason::{ModelSilence, Reason};
 use crate::session::Session;
@@ -19,6 +18,7 @@ use engine::{Engine, EngineError};
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, NextEditKind, NextEditOutcome};
 use feedback::log::MemoryLog;
+use host::paths::Paths;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
