@@ -6,7 +6,6 @@
 // Only a few files may start a program: clippy.toml.
 #![warn(clippy::disallowed_types)]
 
-mod adapters;
 mod app;
 pub mod cli;
 pub mod config;

@@ -1,9 +1,9 @@
 //! Takes adapters that were trained outside of the daemon.
 
-use crate::adapters::import::{self, ImportedFile};
-use crate::adapters::registry::adoption::{Basis, Outdated};
-use crate::adapters::registry::{Origin, Registry};
 use crate::app::App;
+use adapters::import::{self, ImportedFile};
+use adapters::registry::adoption::{Basis, Outdated};
+use adapters::registry::{Origin, Registry};
 use anyhow::{Result, ensure};
 use feedback::event::AdapterVersion;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
 //! Starts an [`App`] from the files and flags: chooses the model, the engine and the clock.
 
-use crate::adapters::registry::adapter_file;
 use crate::app::App;
 use crate::config::{Config, place};
 use crate::learning::LearnNow;
@@ -10,6 +9,7 @@ use crate::learning::supervisor::Supervisor;
 use crate::services::adapter_service::ServedModel;
 use crate::services::next_edit_model::{Load, NextEditModel};
 use crate::services::part::Part;
+use adapters::registry::adapter_file;
 use anyhow::{Context, Result, ensure};
 use engine::EngineError;
 use engine::cached::CachedEngine;

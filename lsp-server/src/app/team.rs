@@ -1,12 +1,12 @@
 //! What leaves for the team and what comes from it. The coordinator's side is the package `team`;
 //! here a contribution is made and a version of the shared part is checked, kept and tried.
 
-use crate::adapters::registry::{AdapterCandidate, Entry, Registry, TEAM_JOB};
-use crate::adapters::team::{Contributed, Joined, Ledger, Outcome, Received, TeamFiles};
 use crate::app::App;
 use crate::learning::contribution::{EPISODES_MAX, Request};
 use crate::learning::trial_runner;
 use crate::services::adapter_service::ServedModel;
+use adapters::registry::{AdapterCandidate, Entry, Registry, TEAM_JOB};
+use adapters::team::{Contributed, Joined, Ledger, Outcome, Received, TeamFiles};
 use anyhow::{Context, Result, ensure};
 use feedback::job::UpdateReport;
 use models::adapter::LoraAdapter;

@@ -3,10 +3,6 @@
 mod year;
 
 use super::*;
-use crate::adapters::import::ImportedFile;
-use crate::adapters::import::tests::adapter;
-use crate::adapters::registry::Registry;
-use crate::adapters::registry::adoption::{Basis, Outdated};
 use crate::privacy::forget_scope::Scope;
 use crate::report::layout::Layout;
 use crate::report::status::screen;
@@ -15,6 +11,10 @@ use crate::session::request::Trigger;
 use crate::testing;
 use crate::testing::fixtures::{self, HookedEngine, completion, home};
 use crate::testing::forgettable::{self, Disk};
+use adapters::import::ImportedFile;
+use adapters::registry::Registry;
+use adapters::registry::adoption::{Basis, Outdated};
+use adapters::testing::adapter;
 use completion::document::{Document, Position};
 use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, Request};

@@ -1,8 +1,5 @@
 //! `hone adapter`: what was learned, and which of it serves.
 
-use crate::adapters::import::{self, ImportedFile};
-use crate::adapters::registry::adoption::{Basis, Outdated};
-use crate::adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use crate::app::startup::configured_manifest;
 use crate::cli::output;
 use crate::cli::settings::Configured;
@@ -10,6 +7,9 @@ use crate::config::Config;
 use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
 use crate::report::layout::{Column, Layout};
+use adapters::import::{self, ImportedFile};
+use adapters::registry::adoption::{Basis, Outdated};
+use adapters::registry::{Entry, HISTORY_JOB, IMPORTED, Origin, Registry, TEAM_JOB};
 use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use feedback::clock::{Clock, SystemClock};
@@ -495,7 +495,7 @@ fn date(unix_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::import::tests::adapter;
+    use adapters::testing::adapter;
     use models::manifest::Catalogue;
     use std::time::Duration;
 

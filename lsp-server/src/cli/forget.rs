@@ -1,6 +1,5 @@
 //! `hone forget`. The daemon does it if one runs; else this process does it in the files.
 
-use crate::adapters::registry::Registry;
 use crate::cli::confirm;
 use crate::cli::event_log;
 use crate::cli::settings::Configured;
@@ -11,6 +10,7 @@ use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
 use crate::privacy::forgotten::ForgottenFiles;
 use crate::services::handed_prompts::remove_prompts;
 use crate::services::recordings;
+use adapters::registry::Registry;
 use anyhow::{Context, Result, bail, ensure};
 use feedback::clock::{Clock, SystemClock};
 use feedback::log::EventLog;

@@ -1,11 +1,11 @@
 //! `hone gate` and `hone trial`: what the gate has learned, and how the newest adapter fares.
 
-use crate::adapters::gate_prior;
 use crate::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
 use crate::cli::inspect;
 use crate::cli::output;
 use crate::cli::settings::Configured;
 use crate::report::layout::{Column, Layout};
+use adapters::gate_prior;
 use anyhow::{Context, Result, ensure};
 use host::paths::Paths;
 use policy::gate::{Gate, GateStatus};

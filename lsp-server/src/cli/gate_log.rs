@@ -1,6 +1,6 @@
 //! What a gate learns from the log of a home, and the files of priors.
 
-pub use crate::adapters::gate_prior::{read as read_prior, write as write_prior};
+pub use adapters::gate_prior::{read as read_prior, write as write_prior};
 
 use crate::cli::event_log;
 use anyhow::Result;

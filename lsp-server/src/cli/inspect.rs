@@ -1,6 +1,5 @@
 //! `hone status`. It asks the daemon if one runs, and else reads its files.
 
-use crate::adapters::registry::Registry;
 use crate::cli::event_log;
 use crate::cli::output;
 use crate::cli::settings::Configured;
@@ -13,6 +12,7 @@ use crate::report::status::{
 use crate::services::adapter_service::Swaps;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::services::learner_status::LearnerStatus;
+use adapters::registry::Registry;
 use anyhow::{Context, Result};
 use feedback::log::{EventLog, MemoryLog};
 use host::paths::Paths;

@@ -1,10 +1,10 @@
 //! `hone report`: a table, JSON, or a page.
 
-use crate::adapters::registry::Registry;
 use crate::cli::events::each_offer;
 use crate::cli::output;
 use crate::cli::settings::Configured;
 use crate::report::{Adapter, ReportBuilder, page::page, table::table};
+use adapters::registry::Registry;
 use anyhow::{Context, Result, bail};
 use host::paths::Paths;
 use jiff::tz::TimeZone;

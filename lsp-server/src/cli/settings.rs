@@ -1,9 +1,9 @@
 //! Settings and models for commands that show or repair something. They work whatever the
 //! settings are: what is wrong counts as not set, and is told.
 
-use crate::adapters::registry::Registry;
 use crate::app::startup::configured_manifest;
 use crate::config::Config;
+use adapters::registry::Registry;
 use host::paths::Paths;
 use models::manifest::{Catalogue, Manifest};
 

@@ -1,8 +1,6 @@
 //! `hone team`: sharing a part of the adapter with a team. The package `team` runs `contribute` and
 //! `receive`, and carries what they print and read to the coordinator and back.
 
-use crate::adapters::registry::Registry;
-use crate::adapters::team::{Outcome, Received, TeamFiles};
 use crate::app::team::{ContributionMessage, TEAM_FORMAT};
 use crate::cli::settings::Configured;
 use crate::cli::{config, output};
@@ -10,6 +8,8 @@ use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::learning::contribution::EPISODES_MIN;
+use adapters::registry::Registry;
+use adapters::team::{Outcome, Received, TeamFiles};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 use host::paths::Paths;

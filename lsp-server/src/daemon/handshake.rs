@@ -1,10 +1,10 @@
 //! The handshake: the first line in each direction on the daemon's socket. It says who is there,
 //! which version, and which command. After `Welcome`, the command decides what follows.
 
-use crate::adapters::registry::Origin;
-use crate::adapters::registry::adoption::Basis;
 use crate::privacy::forget_scope::Scope;
 use crate::services::snooze::Snooze;
+use adapters::registry::Origin;
+use adapters::registry::adoption::Basis;
 use feedback::event::AdapterVersion;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! What this machine learns for its team: a job that trains the shared part alone, on the freshest
 //! labels. The result is the change of the shared part, which is not kept and serves nowhere.
 
-use crate::adapters::registry::Registry;
 use crate::services::adapter_service::ServedModel;
+use adapters::registry::Registry;
 use anyhow::{Context, Result, ensure};
 use feedback::episode::Batch;
 use feedback::event::OfferId;

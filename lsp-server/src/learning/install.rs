@@ -1,8 +1,8 @@
 //! The way of a candidate into the registry: its file is checked, and it serves or is on trial.
 
-use crate::adapters::registry::{AdapterCandidate, Entry, Registry};
 use crate::learning::trial_runner;
 use crate::services::Services;
+use adapters::registry::{AdapterCandidate, Entry, Registry};
 use anyhow::{Context, Result, ensure};
 use feedback::episode::Batch;
 use feedback::job::{Job, UpdateReport};

@@ -1,8 +1,8 @@
 //! The jobs of the learner: updates, contributions to a team, and rounds on a history.
 
-use crate::adapters::history::HistoryFiles;
 use crate::learning::contribution;
 use crate::services::Services;
+use adapters::history::HistoryFiles;
 use feedback::episode::{Batch, Episode};
 use feedback::event::AdapterVersion;
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Parent, Train};

@@ -1,9 +1,9 @@
 //! Runs trials: begins them, scores references with their arms, and ends them.
 
-use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::learning::holdout_check;
 use crate::services::Services;
 use crate::services::health::TroubleSource;
+use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use feedback::event::{AdapterVersion, EventKind};

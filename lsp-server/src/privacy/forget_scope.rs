@@ -5,10 +5,10 @@
 mod dated;
 mod matching;
 
-use crate::adapters::history::HistoryFiles;
-use crate::adapters::registry::Registry;
-use crate::adapters::team::TeamFiles;
 use crate::privacy::names::real_name;
+use adapters::history::HistoryFiles;
+use adapters::registry::Registry;
+use adapters::team::TeamFiles;
 use anyhow::Result;
 use dated::{Dated, Range};
 use feedback::event::{AdapterVersion, Event, EventKind, OfferId};
@@ -305,8 +305,8 @@ pub fn names_of(file: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::registry::Origin;
     use crate::testing::fixtures;
+    use adapters::registry::Origin;
     use feedback::log::MemoryLog;
     use feedback::testing::accepted;
 

@@ -11,9 +11,9 @@ pub mod page;
 pub mod status;
 pub mod table;
 
-use crate::adapters::registry::{Entry, IMPORTED};
 use crate::report::offers::OfferHistory;
 use crate::report::outlook::{Outlook, OutlookBuilder};
+use adapters::registry::{Entry, IMPORTED};
 use completion::auto_closed::only_closes;
 use feedback::event::{AdapterVersion, Outcome, Typed};
 use jiff::Timestamp;

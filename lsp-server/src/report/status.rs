@@ -1,12 +1,12 @@
 //! The status that `hone status` shows: JSON for other tools, one screen for a person, and the line
 //! in editors.
 
-use crate::adapters::registry::{IMPORTED, Registry};
 use crate::config::Config;
 use crate::report::layout::Layout;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::recent_requests::RecentRequest;
+use adapters::registry::{IMPORTED, Registry};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
 use host::paths::PathsView;

@@ -2,8 +2,8 @@
 //! without a lock and without the disk. Every change goes through an [`AdapterChange`], and only
 //! one exists at a time.
 
-use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::services::recorder::Recorder;
+use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;
 use engine::worker::EngineHandle;

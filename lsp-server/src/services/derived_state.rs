@@ -3,8 +3,8 @@
 //! it. The checkpoint is only a copy. If it cannot be used, the whole log is read, and the result
 //! is the same (ADR 0005).
 
-use crate::adapters::gate_prior;
-use crate::adapters::registry::Registry;
+use adapters::gate_prior;
+use adapters::registry::Registry;
 use anyhow::{Context, Result, ensure};
 use feedback::checkpoint::Checkpoint;
 use feedback::episode::Fold;

@@ -1,6 +1,5 @@
 //! Opens the services on a home: the registry, the log and all that is folded from it.
 
-use crate::adapters::registry::Registry;
 use crate::config::Config;
 use crate::privacy::Privacy;
 use crate::privacy::access::Access;
@@ -16,6 +15,7 @@ use crate::services::parts::Parts;
 use crate::services::recorder::Recorder;
 use crate::services::settings::Settings;
 use crate::services::snooze::Snoozes;
+use adapters::registry::Registry;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;

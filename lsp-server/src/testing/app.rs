@@ -1,12 +1,12 @@
 //! Starts the app with a scripted engine, for unit tests.
 
-use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::app::App;
 use crate::config::Config;
 use crate::learning::trial_runner;
 use crate::session::request::Trigger;
 use crate::testing::fixtures;
 use crate::testing::services::scripted_model;
+use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
 use completion::document::{Document, Position};
 use engine::Engine;
@@ -74,7 +74,7 @@ pub async fn try_first_adapter(
 ) -> Result<Option<String>> {
     let (adapter, _) = app.services.adapters.serving().job_files("test");
     std::fs::write(&adapter, "adapter")?;
-    let entry = fixtures::entry(1, models::file::sha256(&adapter)?);
+    let entry = adapters::testing::entry(1, models::file::sha256(&adapter)?);
     let candidate = AdapterCandidate { entry, adapter, optimizer: None };
     let tried = trial_runner::try_candidate(&app.services, candidate, still_wanted).await?;
     Ok(tried.refusal)

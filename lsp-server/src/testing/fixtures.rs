@@ -1,12 +1,10 @@
-//! The values that many unit tests need: a home, an engine, an event, a registry entry.
+//! The values that many unit tests need: a home, an engine, an event.
 
-use crate::adapters::registry::Entry;
 use completion::prompt::FimPrompt;
 use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer};
 use feedback::event::{AdapterVersion, Completion, EventKind};
-use feedback::job::UpdateReport;
 use feedback::testing;
 use host::paths::Paths;
 use std::path::Path;
@@ -107,22 +105,4 @@ pub async fn eventually(what: &str, happened: impl Fn() -> bool) {
 /// The event of a completion in this file that offers ten characters.
 pub fn completion(id: &str, path: &str) -> EventKind {
     testing::served(Completion { path: path.into(), ..testing::completion(id) })
-}
-
-/// The registry's entry of an adapter that was trained from the base and learned from no offer
-/// that it names.
-pub fn entry(version: AdapterVersion, sha256: String) -> Entry {
-    Entry {
-        version,
-        parent: 0,
-        sha256,
-        base_sha256: "base".into(),
-        created_at_ms: 0,
-        labels: (0, 0),
-        offers: vec![],
-        history: None,
-        forgotten: false,
-        verdict: None,
-        report: UpdateReport::default(),
-    }
 }

@@ -1,12 +1,12 @@
 //! A home that holds something in each place that `hone forget` looks at, for tests of what becomes
 //! of it when a write fails.
 
-use crate::adapters::history::{HistoryFiles, HistorySource};
-use crate::adapters::registry::{AdapterCandidate, Entry, Registry};
-use crate::adapters::team::{Contributed, TeamFiles};
 use crate::privacy::forget_scope::Scope;
 use crate::privacy::forgotten::ForgottenFiles;
 use crate::testing::fixtures;
+use adapters::history::{HistoryFiles, HistorySource};
+use adapters::registry::{AdapterCandidate, Entry, Registry};
+use adapters::team::{Contributed, TeamFiles};
 use feedback::event::Event;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
@@ -48,7 +48,7 @@ pub fn fill(home: &Paths, base_sha256: &str) {
             base_sha256: base_sha256.into(),
             labels: (label, label),
             offers: vec![offer.into()],
-            ..fixtures::entry(registry.next_version(), sha256(&adapter).unwrap())
+            ..adapters::testing::entry(registry.next_version(), sha256(&adapter).unwrap())
         };
         registry.promote(&AdapterCandidate { entry, adapter, optimizer: Some(optimizer) }).unwrap();
     }

@@ -3,8 +3,8 @@
 //! message says, so no limit is computed from a number of it without a bound of its own.
 
 use super::TEAM_FORMAT;
-use crate::adapters::team::Joined;
 use crate::config::Config;
+use adapters::team::Joined;
 use anyhow::{Context, Result, ensure};
 use models::file::hex;
 use models::team::core::{Core, STEP};

@@ -1,7 +1,7 @@
 //! A year of daily use on a manual clock: what is kept follows what is in use.
 
 use super::*;
-use crate::adapters::registry::{AdapterCandidate, Entry};
+use adapters::registry::{AdapterCandidate, Entry};
 use feedback::testing::accepted;
 use models::file::sha256;
 
@@ -51,7 +51,7 @@ async fn update(app: &App, offers: Vec<String>, last_label: u64) {
         let (adapter, optimizer) = registry.job_files("j");
         std::fs::write(&adapter, "adapter")?;
         std::fs::write(&optimizer, "state")?;
-        let made = fixtures::entry(registry.next_version(), sha256(&adapter)?);
+        let made = adapters::testing::entry(registry.next_version(), sha256(&adapter)?);
         let (parent, labels) = (registry.head(), (0, last_label));
         let entry = Entry { parent, labels, offers, ..made };
         registry.promote(&AdapterCandidate { entry, adapter, optimizer: Some(optimizer) })

@@ -2,9 +2,6 @@
 //! changes, and has it serve if it completes more of them than what serves now.
 
 use super::progress::{Part, Progress};
-use crate::adapters::history::{HistoryFiles, HistorySource};
-use crate::adapters::registry::adoption::{Basis, Outdated};
-use crate::adapters::registry::{HISTORY_JOB, Origin, Registry};
 use crate::app::startup::{configured_manifest, engine_config, learner_program, sibling};
 use crate::cli::adapter;
 use crate::cli::readable;
@@ -15,6 +12,9 @@ use crate::learning::history::draw::{Draw, Drawn};
 use crate::learning::history::rounds::{HistoryLearner, TEXTS_OF_ROUND};
 use crate::learning::history::texts::{Episodes, Written};
 use crate::learning::{holdout_check, resources::Resources};
+use adapters::history::{HistoryFiles, HistorySource};
+use adapters::registry::adoption::{Basis, Outdated};
+use adapters::registry::{HISTORY_JOB, Origin, Registry};
 use anyhow::{Context, Result, bail};
 use engine::llama::LlamaEngine;
 use engine::worker::{EngineHandle, IdleRule};

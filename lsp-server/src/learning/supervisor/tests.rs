@@ -1,8 +1,8 @@
 use super::*;
-use crate::adapters::registry::{AdapterCandidate, Registry};
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::testing;
 use crate::testing::fixtures;
+use adapters::registry::{AdapterCandidate, Registry};
 use feedback::job::LearnerLine;
 use feedback::testing::accepted;
 use host::paths::Paths;
@@ -106,7 +106,7 @@ async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
     let (mut registry, _) = Registry::open(&home.adapters(), "base");
     let (adapter, _) = registry.job_files("j");
     std::fs::write(&adapter, "adapter").unwrap();
-    let mut entry = fixtures::entry(registry.next_version(), sha256(&adapter).unwrap());
+    let mut entry = adapters::testing::entry(registry.next_version(), sha256(&adapter).unwrap());
     (entry.labels, entry.offers) = (batch.span(), batch.offers());
     entry.report.left_out = left_out.clone();
     registry.promote(&AdapterCandidate { entry, adapter, optimizer: None }).unwrap();

@@ -1,7 +1,7 @@
 //! Imports an adapter that was trained elsewhere. Its file is written first, under a name without a
 //! number. The registry then gives it a number.
 
-use crate::adapters::registry::{IMPORT_PREFIX, Origin, Registry};
+use crate::registry::{IMPORT_PREFIX, Origin, Registry};
 use anyhow::{Context, Result};
 use feedback::event::AdapterVersion;
 use models::adapter::LoraAdapter;
@@ -64,31 +64,12 @@ impl ImportedFile {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use models::adapter::LoraPair;
+    use crate::testing::adapter;
 
     /// Contents of registry files that cannot be read.
     const UNREADABLE: [&str; 3] = ["", "{\"format\": 3, \"active\":", "{\"format\": 99}"];
-
-    pub fn adapter(base_sha256: &str) -> LoraAdapter {
-        let pair = LoraPair {
-            name: "blk.0.attn_q.weight".into(),
-            rows_out: 2,
-            rows_in: 2,
-            a: vec![0.5; 2],
-            b: vec![0.0; 2],
-        };
-        LoraAdapter {
-            architecture: "llama".into(),
-            base_sha256: base_sha256.into(),
-            rank: 1,
-            shared_rank: 0,
-            alpha: 1.0,
-            invocation: vec![],
-            pairs: vec![pair],
-        }
-    }
 
     fn names(folder: &Path) -> Vec<String> {
         let files = std::fs::read_dir(folder).unwrap();

@@ -1,7 +1,7 @@
 use super::adoption::{Basis, Outdated};
 use super::index::{REGISTRY_COPY, REGISTRY_FILE};
 use super::*;
-use crate::testing::fixtures;
+use crate::testing::entry;
 use feedback::job::StepLog;
 use models::file::faults::FailingWrite;
 
@@ -15,7 +15,7 @@ fn candidate(registry: &Registry, base: &str) -> AdapterCandidate {
         base_sha256: base.into(),
         labels: (u64::from(version) * 10, u64::from(version) * 10 + 9),
         offers: vec![format!("offer-{version}")],
-        ..fixtures::entry(version, sha256(&adapter).unwrap())
+        ..entry(version, sha256(&adapter).unwrap())
     };
     AdapterCandidate { entry, adapter, optimizer: Some(optimizer) }
 }
@@ -521,7 +521,7 @@ fn a_registry_takes_as_much_room_after_a_year_as_after_half_of_it() {
             let number = day * UPDATES_A_DAY + update;
             // The numbers have as many digits from the start.
             let first = 1_000_000 + number * LABELS;
-            let mut entry = fixtures::entry(100_000 + number as u32, "0".repeat(64));
+            let mut entry = entry(100_000 + number as u32, "0".repeat(64));
             entry.labels = (first, first + LABELS - 1);
             entry.offers = (first..first + LABELS).map(|id| format!("{id:016x}")).collect();
             entry.report.steps_log = vec![StepLog::default(); 4];

@@ -1,6 +1,6 @@
 //! What an interrupted `hone learn --history` has learned so far. It goes on from there.
 
-use crate::adapters::team::TeamFiles;
+use crate::team::TeamFiles;
 use anyhow::{Context, Result, bail};
 use models::file::{remove_folder, write_atomic};
 use serde::{Deserialize, Serialize};
