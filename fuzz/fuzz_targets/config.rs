@@ -1,7 +1,7 @@
 //! A settings file is read or refused. One that was read can be written.
 #![no_main]
 
-use hone::config::Config;
+use settings::Config;
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
 

@@ -8,7 +8,6 @@
 
 mod app;
 pub mod cli;
-pub mod config;
 pub mod daemon;
 mod learning;
 mod privacy;

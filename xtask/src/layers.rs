@@ -13,7 +13,7 @@ const BINARY: &str = "lsp-server";
 
 /// Its floors from top to bottom. A module imports what stands below its floor.
 const FLOORS: &str = "cli > daemon > protocol > app > session, learning, report > services > \
-                      privacy > config";
+                      privacy";
 
 /// Crates that a single folder of the binary names.
 const OWNERS: [(&str, &str); 6] = [

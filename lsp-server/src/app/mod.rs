@@ -11,7 +11,6 @@ mod status;
 mod status_line;
 pub mod team;
 
-use crate::config::Config;
 use crate::learning::{contribution, trial_runner};
 use crate::report::status::StatusLine;
 use crate::services::Services;
@@ -26,6 +25,7 @@ use feedback::clock::Clock;
 use feedback::log::EventLog;
 use host::paths::Paths;
 use sessions::Sessions;
+use settings::Config;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};

@@ -1,7 +1,6 @@
 //! Starts an [`App`] from the files and flags: chooses the model, the engine and the clock.
 
 use crate::app::App;
-use crate::config::{Config, place};
 use crate::learning::LearnNow;
 use crate::learning::LearnerProgram;
 use crate::learning::preemption::LearnerPreemption;
@@ -25,6 +24,7 @@ use models::checked_file::CheckedFile;
 use models::fim::FimTemplate;
 use models::manifest::{Catalogue, Manifest};
 use models::store::Store;
+use settings::{Config, place};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

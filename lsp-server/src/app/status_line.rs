@@ -1,12 +1,12 @@
 //! The status line that editors show. It is computed from what the services publish, and sent to
 //! every connection when it changes.
 
-use crate::config::Config;
 use crate::report::status::StatusLine;
 use crate::services::Services;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
 use crate::services::snooze::Until;
 use feedback::event::AdapterVersion;
+use settings::Config;
 use std::sync::Weak;
 use std::time::Duration;
 use tokio::sync::watch;

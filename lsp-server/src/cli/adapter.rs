@@ -3,7 +3,6 @@
 use crate::app::startup::configured_manifest;
 use crate::cli::output;
 use crate::cli::settings::Configured;
-use crate::config::Config;
 use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
 use crate::report::layout::{Column, Layout};
@@ -24,6 +23,7 @@ use models::peft;
 use models::store::Store;
 use policy::trial::End;
 use serde_json::json;
+use settings::Config;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

@@ -3,7 +3,6 @@
 use crate::app::startup::ServeOptions;
 use crate::cli::config;
 use crate::cli::settings::Configured;
-use crate::config::ApiConfig;
 use crate::daemon::client;
 use crate::daemon::ends::Ends;
 use crate::daemon::handshake::Command;
@@ -13,6 +12,7 @@ use anyhow::{Result, bail};
 use clap::Subcommand;
 use host::paths::Paths;
 use serde_json::json;
+use settings::ApiConfig;
 
 #[derive(Subcommand)]
 pub enum ApiCommand {

@@ -3,7 +3,6 @@
 
 use crate::app::startup::check_next_edit_model;
 use crate::cli::settings::Configured;
-use crate::config::{self, Changed, Config, LAB, names, node, schema, schema_for_users, unknown};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use anyhow::{Context, Result, bail};
@@ -11,6 +10,7 @@ use clap::Subcommand;
 use host::paths::Paths;
 use models::manifest::Catalogue;
 use serde_json::{Value, json};
+use settings::{Changed, Config, LAB, names, node, schema, schema_for_users, unknown};
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
@@ -151,7 +151,7 @@ pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(C
         checked.with_context(|| format!("{key}: not set"))?;
     }
     let file = home.config_file();
-    let Changed { config, remaining } = config::set(&file, key, value)?;
+    let Changed { config, remaining } = settings::set(&file, key, value)?;
     if let Some(problem) = remaining.first() {
         bail!(
             "{key} is written, but nothing of the file counts until another mistake in it is \

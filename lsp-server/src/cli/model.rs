@@ -6,7 +6,6 @@ mod expected;
 use crate::app::startup::configured_manifest;
 use crate::cli::settings::Configured;
 use crate::cli::{config, output};
-use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::report::layout::{Column, Layout};
@@ -20,6 +19,7 @@ use models::architecture;
 use models::manifest::{Catalogue, Manifest};
 use models::size::Size;
 use models::store::{ModelStatus, Store};
+use settings::Config;
 use std::path::{Path, PathBuf};
 
 /// How long a line may take with a model that editors show first to those who choose one.

@@ -2,12 +2,12 @@
 //! because it knows none of the rules.
 
 use crate::cli::settings::Configured;
-use crate::config::Config;
-use crate::config::patterns::Patterns;
 use crate::privacy::access::Access;
 use anyhow::{Context, Result};
 use host::addresses::name_of_file;
 use host::paths::Paths;
+use settings::Config;
+use settings::patterns::Patterns;
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::Arc;

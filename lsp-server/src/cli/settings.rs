@@ -2,10 +2,10 @@
 //! settings are: what is wrong counts as not set, and is told.
 
 use crate::app::startup::configured_manifest;
-use crate::config::Config;
 use adapters::registry::Registry;
 use host::paths::Paths;
 use models::manifest::{Catalogue, Manifest};
+use settings::Config;
 
 /// What is configured, as far as it is right.
 pub struct Configured {

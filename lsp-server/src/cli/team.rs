@@ -4,7 +4,6 @@
 use crate::app::team::{ContributionMessage, TEAM_FORMAT};
 use crate::cli::settings::Configured;
 use crate::cli::{config, output};
-use crate::config::Config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::learning::contribution::EPISODES_MIN;
@@ -19,6 +18,7 @@ use models::gguf::Gguf;
 use models::store::Store;
 use models::team::frame::Frame;
 use serde_json::{Value, json};
+use settings::Config;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -303,12 +303,12 @@ mod tests {
         assert!(error.to_string().contains("ca.pem: holds no certificate"), "{error:#}");
         std::fs::write(&file, "-----BEGIN CERTIFICATE-----\n").unwrap();
         join(&home, "hone.example.org:9092", Some(file.clone())).await.unwrap();
-        let team = crate::config::Config::load(&home.config_file()).unwrap().team;
+        let team = settings::Config::load(&home.config_file()).unwrap().team;
         assert_eq!(team.address.as_deref(), Some("hone.example.org:9092"));
         assert_eq!(team.certificate.map(PathBuf::from), Some(file));
         leave(&home).await.unwrap();
-        let team = crate::config::Config::load(&home.config_file()).unwrap().team;
-        assert_eq!(team, crate::config::TeamConfig::default());
+        let team = settings::Config::load(&home.config_file()).unwrap().team;
+        assert_eq!(team, settings::TeamConfig::default());
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! The HTTP API of the daemon: it listens while the setting `api.enabled` is on.
 
 use crate::app::App;
-use crate::config::ApiConfig;
 use crate::daemon::http_token;
 use crate::protocol::http::HttpClients;
 use crate::services::health::TroubleSource;
@@ -9,6 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use api::{Limits, Listening, listen};
 use host::platform::process::listener_on;
 use serde::{Deserialize, Serialize};
+use settings::ApiConfig;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};

@@ -1,6 +1,6 @@
 //! The machine's resources for learning: power and memory.
 
-use crate::config::LearningConfig;
+use settings::LearningConfig;
 use starship_battery::{Manager, State};
 use sysinfo::{MemoryRefreshKind, System};
 

@@ -4,9 +4,9 @@
 use super::Privacy;
 use super::forgotten::ForgottenFiles;
 use super::names::real_name;
-use crate::config::patterns::Patterns;
 use arc_swap::ArcSwap;
 use files::ignored::IgnoreRules;
+use settings::patterns::Patterns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -457,7 +457,7 @@ mod tests {
                 let list = crate::privacy::access::Access::new(
                     std::sync::Arc::default(),
                     root.join("forgotten"),
-                    crate::config::patterns::Patterns::none(),
+                    settings::patterns::Patterns::none(),
                 );
                 assert!(list.may_read(&known, ""), "{case}");
                 list.forgotten.add(&Scope::File { names }).unwrap();

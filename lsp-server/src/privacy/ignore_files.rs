@@ -4,11 +4,11 @@
 //! A file's own name comes first, and the setting second, in which `!` marks what is stored all the
 //! same. Every other source only adds to what is ignored.
 
-use crate::config::patterns::Patterns;
 use feedback::secrets::is_sensitive_path;
 use files::ignored::{IgnoreRules, Verdict, Verdicts};
 use host::addresses::{name_of_file, path_in};
 use host::paths::without_dots;
+use settings::patterns::Patterns;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;

@@ -16,7 +16,6 @@ pub mod ignore_files;
 #[allow(clippy::disallowed_methods, reason = "it resolves names of documents that are open")]
 pub mod names;
 
-use crate::config::patterns::Patterns;
 use crate::privacy::ignore_files::IgnoreFiles;
 use crate::privacy::names::RealNames;
 use completion::document::Source;
@@ -26,6 +25,7 @@ use feedback::event::{EventKind, OfferId};
 use feedback::secrets;
 use files::ignored::IgnoreRules;
 use ropey::Rope;
+use settings::patterns::Patterns;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

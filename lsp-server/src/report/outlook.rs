@@ -1,8 +1,8 @@
 //! What another eagerness would have meant for this user, by the gate's own predictions.
 
-use crate::config::Eagerness;
 use feedback::event::Completion;
 use serde::Serialize;
+use settings::Eagerness;
 
 /// The offers that are needed before anything is said. With fewer, a single one decides.
 const OFFERS_MIN: u64 = 100;

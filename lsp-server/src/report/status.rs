@@ -1,7 +1,6 @@
 //! The status that `hone status` shows: JSON for other tools, one screen for a person, and the line
 //! in editors.
 
-use crate::config::Config;
 use crate::report::layout::Layout;
 use crate::services::adapter_service::Swaps;
 use crate::services::learner_status::{LearnerState, LearnerStatus};
@@ -17,6 +16,7 @@ use policy::learned_state::{LearnedState, Trend};
 use policy::trial::{Rewards, TrialStatus, Verdict};
 use policy::written::{Span, Written};
 use serde::{Deserialize, Serialize};
+use settings::Config;
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -34,6 +34,7 @@ pub mod settings;
 pub mod snooze;
 mod start;
 
+use self::settings::Settings;
 use crate::privacy::Privacy;
 use crate::privacy::access::Access;
 use activity::Activity;
@@ -48,7 +49,6 @@ use next_edit_model::NextEditModel;
 use parts::Parts;
 use recent_requests::RecentRequests;
 use recorder::Recorder;
-use settings::Settings;
 use snooze::Snoozes;
 use std::sync::Arc;
 

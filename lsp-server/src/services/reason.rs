@@ -319,7 +319,7 @@ mod tests {
             let setting = remedy.strip_prefix("hone config set ").unwrap();
             let (key, value) = setting.split_once(' ').unwrap();
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
-            crate::config::set(&file, key, Some(&value)).expect(&remedy);
+            settings::set(&file, key, Some(&value)).expect(&remedy);
         }
         assert_eq!(Reason::CutOff { max_tokens: TOKENS_MAX }.remedy(), None);
     }

@@ -1,11 +1,11 @@
 //! The current settings. They are read without a lock and replaced as a whole.
 
-use crate::config::patterns::Patterns;
-use crate::config::{Config, ModelConfig};
 use crate::services::reason::Reason;
 use anyhow::Result;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use settings::patterns::Patterns;
+use settings::{Config, ModelConfig};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;

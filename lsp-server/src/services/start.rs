@@ -1,6 +1,5 @@
 //! Opens the services on a home: the registry, the log and all that is folded from it.
 
-use crate::config::Config;
 use crate::privacy::Privacy;
 use crate::privacy::access::Access;
 use crate::services::Services;
@@ -21,6 +20,7 @@ use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::log::EventLog;
 use host::paths::Paths;
+use settings::Config;
 use std::sync::Arc;
 
 impl Services {

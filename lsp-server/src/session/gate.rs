@@ -1,10 +1,10 @@
 //! The gate is asked about an offer, with what the user set.
 
-use crate::config::Config;
 use crate::services::Services;
 use feedback::event::GateRecord;
 use policy::gate::Recent;
 use policy::gate::features::{Surroundings, features};
+use settings::Config;
 
 /// What the gate decides about an offer in these surroundings.
 pub fn ask_gate<'a>(

@@ -2,12 +2,12 @@
 //! takes time and waits for the disk, so it happens while the session's lock is free.
 
 use super::State;
-use crate::config::Config;
 use crate::privacy::QuotableFiles;
 use crate::services::Services;
 use crate::services::settings::Current;
 use completion::document::{Document, Source};
 use completion::prompt_builder::PromptLimits;
+use settings::Config;
 use std::collections::HashSet;
 
 /// Returns the rules for prompts that may quote these sources.

@@ -2,7 +2,6 @@
 //! answered from what is on screen or from what was computed before, without the engine.
 
 use super::{Completed, Computing, Entry, Selected, SessionError, State, Suggestion, Turn};
-use crate::config::{CompletionConfig, Config};
 use crate::privacy::QuotableFiles;
 use crate::services::Services;
 use crate::services::reason::Reason;
@@ -24,6 +23,7 @@ use policy::gate::features::Surroundings;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;
+use settings::{CompletionConfig, Config};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

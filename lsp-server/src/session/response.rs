@@ -1,7 +1,6 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
 use super::{Completed, SessionError, State, Turn};
-use crate::config::prose;
 use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
@@ -18,6 +17,7 @@ use feedback::event::{
 };
 use feedback::secrets;
 use offers::{HeldBackAnswer, Served, Suppressed};
+use settings::prose;
 use std::time::Duration;
 
 pub struct ResponseBuilder<'a> {

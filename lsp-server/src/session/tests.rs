@@ -9,7 +9,6 @@ mod suggestion_list;
 mod unserved;
 
 use super::*;
-use crate::config::Config;
 use crate::services::snooze::Snooze;
 use crate::session::request::CursorContext;
 use crate::testing;
@@ -22,6 +21,7 @@ use feedback::log::MemoryLog;
 use host::paths::Paths;
 use offers::REJECT_TIMEOUT_MS;
 use ropey::Rope;
+use settings::Config;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Starts the app with a scripted engine, for unit tests.
 
 use crate::app::App;
-use crate::config::Config;
 use crate::learning::trial_runner;
 use crate::session::request::Trigger;
 use crate::testing::fixtures;
@@ -16,6 +15,7 @@ use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use host::paths::Paths;
 use ropey::Rope;
+use settings::Config;
 use std::sync::Arc;
 use std::time::Duration;
 

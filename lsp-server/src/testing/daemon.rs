@@ -2,7 +2,6 @@
 //! it. Only the model is missing between a keystroke's message and its answer.
 
 use crate::app::App;
-use crate::config::Config;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::handlers;
 use crate::testing::fixtures;
@@ -13,6 +12,7 @@ use feedback::event::EventKind;
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use serde_json::{Value, json};
+use settings::Config;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream as Socket;
 use std::sync::Arc;

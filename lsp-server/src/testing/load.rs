@@ -1,7 +1,6 @@
 //! A working day of fifty editors on a scripted engine, run as fast as possible. Memory must not
 //! grow after noon.
 
-use crate::config::Config;
 use crate::session::request::Trigger;
 use crate::session::{Session, SessionError};
 use crate::testing::fixtures;
@@ -9,6 +8,7 @@ use completion::document::{Document, Position};
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
+use settings::Config;
 use std::sync::Arc;
 use std::time::Duration;
 

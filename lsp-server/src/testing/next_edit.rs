@@ -3,7 +3,6 @@
 //! documents of 5,000 lines each. Everything goes over real connections; only the model is missing.
 //! The test asserts that every request was answered, but not how fast.
 
-use crate::config::NextEdit as Setting;
 use crate::testing::daemon::{Editor, TestDaemon};
 use crate::testing::{fixtures, row};
 use feedback::event::{Event, EventKind, Evidence, NextEdit, NextEditKind, NextEditOutcome};
@@ -13,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use settings::NextEdit as Setting;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,5 @@
 //! Starts the services with a scripted engine and without an app: no background task runs.
 
-use crate::config::Config;
 use crate::services::Services;
 use crate::services::adapter_service::ServedModel;
 use crate::services::next_edit_model::NextEditModel;
@@ -11,6 +10,7 @@ use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use host::paths::Paths;
+use settings::Config;
 use std::sync::Arc;
 
 /// The model of services whose engine is scripted.

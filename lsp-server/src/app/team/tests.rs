@@ -1,5 +1,4 @@
 use super::*;
-use crate::config::{Config, TeamConfig};
 use crate::testing::overflow::Overflows;
 use crate::testing::{self, fixtures};
 use engine::scripted::ScriptedEngine;
@@ -7,6 +6,7 @@ use feedback::clock::ManualClock;
 use feedback::log::MemoryLog;
 use host::paths::Paths;
 use models::team::frame::FrameMap;
+use settings::{Config, TeamConfig};
 use std::sync::Arc;
 
 pub(super) fn frame() -> Frame {

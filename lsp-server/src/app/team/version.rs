@@ -3,7 +3,6 @@
 //! message says, so no limit is computed from a number of it without a bound of its own.
 
 use super::TEAM_FORMAT;
-use crate::config::Config;
 use adapters::team::Joined;
 use anyhow::{Context, Result, ensure};
 use models::file::hex;
@@ -11,6 +10,7 @@ use models::team::core::{Core, STEP};
 use models::team::delta;
 use models::team::frame::Frame;
 use serde::{Deserialize, Serialize};
+use settings::Config;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use super::{Check, Patient};
 use crate::app::startup;
-use crate::config::Config;
 use host::platform::files::{free_room, is_executable};
 use models::size::Size;
+use settings::Config;
 
 /// Less free room than this, in bytes, and learning and pulling may fail.
 const ROOM_MIN: u64 = 1 << 30;
@@ -81,7 +81,7 @@ pub fn settings(patient: &Patient) -> Vec<Check> {
         .iter()
         .map(|problem| {
             // The value may be private, such as a pattern that names a client's folder.
-            let public = crate::config::Problem { value: None, ..problem.clone() };
+            let public = settings::Problem { value: None, ..problem.clone() };
             let fix = match &*problem.key {
                 "" => "correct the line in an editor, or remove it".to_owned(),
                 key => format!("`hone config set {key}` takes it out of the file"),

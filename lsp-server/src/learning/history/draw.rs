@@ -149,8 +149,8 @@ fn may_learn(text: &Written, root: &Path, access: &Access) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::patterns::Patterns;
     use crate::privacy::forget_scope::Scope;
+    use settings::patterns::Patterns;
     use std::sync::Arc;
 
     fn output(root: &Path, texts: usize) -> Vec<u8> {

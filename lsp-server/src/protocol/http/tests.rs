@@ -2,13 +2,13 @@
 //! engine is scripted.
 
 use super::*;
-use crate::config::Config;
 use crate::testing;
 use crate::testing::fixtures::{self, HookedEngine, eventually};
 use api::{Around, Asks, Client, File};
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, Outcome};
 use feedback::log::{EventLog, MemoryLog};
+use settings::Config;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;

@@ -22,7 +22,6 @@ pub use inbox::Inbox;
 pub use offer::OfferedEdit;
 
 use super::{Session, State, Turn};
-use crate::config::NextEdit as Setting;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
@@ -30,6 +29,7 @@ use crate::session::completed::OpenRequest;
 use crate::session::request::Trigger;
 use completion::document::Position;
 use parking_lot::Mutex;
+use settings::NextEdit as Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -4,7 +4,6 @@ use super::candidate::EditCandidate;
 use super::finder::{Finder, OpenDocument};
 use super::live::Live;
 use super::{Asked, Session};
-use crate::config::Config;
 use crate::privacy;
 use crate::services::Services;
 use crate::services::reason::Reason;
@@ -16,6 +15,7 @@ use feedback::event::{EventKind, GateRecord, NextEdit as Record, OfferId};
 use next_edit::{NextEdit, Nothing};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use settings::Config;
 
 /// Places that one search looks for: the gate may hold back the first ones.
 const CANDIDATES_MAX: usize = 4;

@@ -2,7 +2,6 @@
 
 mod model;
 
-use crate::config::{Config, NextEdit as Setting};
 use crate::privacy::forget_scope::Scope;
 use crate::services::reason::Reason;
 use crate::session::Session;
@@ -13,6 +12,7 @@ use completion::document::{Document, Edit, Encoding, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::event::{EventKind, NextEditOutcome, Outcome};
 use ropey::Rope;
+use settings::{Config, NextEdit as Setting};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

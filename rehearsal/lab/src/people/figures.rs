@@ -1,8 +1,8 @@
 //! What the judgements of a gate are worth.
 
 use super::play::Judged;
-use hone::config::Eagerness;
 use serde::Serialize;
+use settings::Eagerness;
 
 /// The share of the offers that the figures about shown offers are at: what is likeliest is shown.
 const SHOWN: f64 = 0.45;

@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "without_recorded_log_probs": unrecorded,
         "by_time_on_screen": looks,
     });
-    let least = hone::config::Config::default().lab.min_token_probability;
+    let least = settings::Config::default().lab.min_token_probability;
     let floor = |offers: &[Offer]| {
         let is_out = |sum, tokens| engine::is_too_unlikely(sum, tokens, least);
         Floor::of(offers, is_out)
@@ -143,7 +143,7 @@ fn scored(arguments: &Arguments, verdicts: &[Verdict]) -> Result<Option<Scores>>
     let sha256 =
         models::file::sha256(&model).with_context(|| format!("cannot read {}", model.display()))?;
     let mut scores = Scores::open(&bench::folder("people")?.join("scores.jsonl"), &sha256)?;
-    let window = hone::config::Config::default().lab.window();
+    let window = settings::Config::default().lab.window();
     scores.complete(verdicts, &model, window)?;
     Ok(Some(scores))
 }

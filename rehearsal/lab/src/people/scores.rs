@@ -94,7 +94,7 @@ struct Scorer {
 impl Scorer {
     fn load(model: &Path) -> Result<Scorer> {
         let found = models::inspect::inspect(model, None)?;
-        let lab = hone::config::Config::default().lab;
+        let lab = settings::Config::default().lab;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let engine = LlamaEngine::load(&LlamaConfig {
             path: model.to_owned(),

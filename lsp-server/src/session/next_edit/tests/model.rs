@@ -2,7 +2,6 @@
 //! to. The model is scripted.
 
 use super::{URI, User, open};
-use crate::config::{Config, NextEdit as Setting};
 use crate::services::next_edit_model::NextEditModel;
 use crate::services::reason::{ModelSilence, Reason};
 use crate::session::Session;
@@ -20,6 +19,7 @@ use feedback::event::{EventKind, NextEditKind, NextEditOutcome};
 use feedback::log::MemoryLog;
 use host::paths::Paths;
 use parking_lot::Mutex;
+use settings::{Config, NextEdit as Setting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -4,10 +4,10 @@ use super::Tried;
 use super::lines::{Outcome, compared, outcome};
 use crate::places::record::Candidate;
 use completion::blocks::first_line;
-use hone::config::{Config, Eagerness};
 use policy::gate::features::{Surroundings, features};
 use policy::gate::{Gate, Recent};
 use rehearsal::developer::MIN_OFFER_CHARS;
+use settings::{Config, Eagerness};
 use std::fmt::Write;
 
 /// How long the developer has not typed, in milliseconds.

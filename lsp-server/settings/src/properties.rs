@@ -1,6 +1,6 @@
 //! A damaged settings file is accepted, or refused with an error that names it.
 
-use crate::config::Config;
+use crate::Config;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 

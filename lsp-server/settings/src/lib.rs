@@ -3,6 +3,10 @@
 //! These types are the one definition of the settings. The check below, `hone config schema`
 //! and through it the editors read from them what a key means, its default and its range.
 
+// As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![warn(clippy::disallowed_types)]
+
 mod api;
 mod check;
 mod eagerness;
