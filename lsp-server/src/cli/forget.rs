@@ -235,7 +235,7 @@ mod tests {
         let registry = home.adapters().join("registry.json");
         std::fs::write(&registry, "").unwrap();
         let log = SledLog::open(&home.event_log()).unwrap();
-        log.append(0, crate::testing::fixtures::completion("o", "/secret.rs")).unwrap();
+        log.append(0, fixtures::completion("o", "/secret.rs")).unwrap();
         log.flush().unwrap();
         drop(log);
         let scope = Scope::File { names: vec!["/secret.rs".into()] };

@@ -56,8 +56,8 @@ fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
 mod tests {
     use super::*;
     use crate::report::offers::tests::group;
-    use crate::testing::fixtures::completion;
     use feedback::event::{EventKind, Evidence, Outcome};
+    use fixtures::completion;
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {
         let evidence = Evidence::Command;

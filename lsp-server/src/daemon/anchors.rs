@@ -96,7 +96,6 @@ pub fn elect_again(home: &Paths) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fixtures;
     use host::platform::connection::Listener;
 
     struct Daemon {

@@ -55,7 +55,6 @@ impl Ends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fixtures;
 
     #[test]
     fn daemons_that_end_are_given_up_with_what_is_known() {

@@ -311,7 +311,6 @@ async fn write_all(mut answers: Receiver<Vec<u8>>) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::daemon::handshake::{Welcome, write_line};
-    use crate::testing::fixtures;
     use host::platform::connection;
     use tokio::net::UnixStream;
 

@@ -76,7 +76,6 @@ pub fn killed(home: &Paths) -> Option<Killed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fixtures;
 
     #[test]
     fn only_daemons_that_are_killed_leave_their_notes() {

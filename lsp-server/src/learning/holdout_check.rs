@@ -155,9 +155,8 @@ async fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fixtures;
-    use crate::testing::overflow::Overflows;
     use engine::worker::IdleRule;
+    use fixtures::overflow::Overflows;
 
     #[tokio::test]
     async fn a_candidate_whose_numbers_are_not_finite_is_refused_and_only_that() {

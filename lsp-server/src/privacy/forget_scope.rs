@@ -305,7 +305,6 @@ pub fn names_of(file: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fixtures;
     use adapters::registry::Origin;
     use feedback::log::MemoryLog;
     use feedback::testing::accepted;

@@ -353,8 +353,8 @@ impl ReportBuilder {
 pub mod tests {
     use super::*;
     use crate::report::offers::Offers;
-    use crate::testing::fixtures::completion;
     use feedback::event::{Event, EventKind, Evidence};
+    use fixtures::completion;
 
     const DAY_MS: u64 = 86_400_000;
 

@@ -101,8 +101,8 @@ impl OfferHistory {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::testing::fixtures::completion;
     use feedback::testing::{numbered, outcome};
+    use fixtures::completion;
 
     /// Groups events that are ten milliseconds apart.
     pub fn group(events: Vec<EventKind>, mut each: impl FnMut(OfferHistory)) {

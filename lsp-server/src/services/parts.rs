@@ -72,7 +72,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::fixtures::eventually;
+    use fixtures::eventually;
     use std::time::Duration;
 
     fn parts() -> (Arc<Health>, Arc<Parts>) {

@@ -3,7 +3,6 @@
 use crate::app::App;
 use crate::learning::trial_runner;
 use crate::session::request::Trigger;
-use crate::testing::fixtures;
 use crate::testing::services::scripted_model;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;

@@ -2,10 +2,10 @@
 //! abort a request.
 
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::fixtures::{self, HookedEngine};
 use completion::document::Position;
 use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, Request};
+use fixtures::HookedEngine;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};

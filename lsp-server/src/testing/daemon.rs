@@ -4,7 +4,6 @@
 use crate::app::App;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::handlers;
-use crate::testing::fixtures;
 use completion::document::Position;
 use engine::Engine;
 use feedback::clock::SystemClock;

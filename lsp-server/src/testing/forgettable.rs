@@ -3,7 +3,6 @@
 
 use crate::privacy::forget_scope::Scope;
 use crate::privacy::forgotten::ForgottenFiles;
-use crate::testing::fixtures;
 use adapters::history::{HistoryFiles, HistorySource};
 use adapters::registry::{AdapterCandidate, Entry, Registry};
 use adapters::team::{Contributed, TeamFiles};

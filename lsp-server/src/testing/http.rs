@@ -5,7 +5,7 @@
 
 use crate::protocol::http::HttpClients;
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::{fixtures, row};
+use crate::testing::row;
 use api::{Limits, Listening, Token, listen};
 use completion::document::Position;
 use serde_json::{Value, json};

@@ -3,7 +3,6 @@
 
 use crate::session::request::Trigger;
 use crate::session::{Session, SessionError};
-use crate::testing::fixtures;
 use completion::document::{Document, Position};
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;

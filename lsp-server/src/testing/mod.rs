@@ -1,14 +1,12 @@
-//! Fixtures for unit tests, and the measurements that use them.
+//! Apps and daemons for unit tests, and the measurements that use them.
 
 pub mod app;
 mod burst;
 pub mod daemon;
-pub mod fixtures;
 pub mod forgettable;
 mod http;
 mod load;
 mod next_edit;
-pub mod overflow;
 mod overhead;
 pub mod services;
 

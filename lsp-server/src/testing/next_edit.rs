@@ -4,7 +4,7 @@
 //! The test asserts that every request was answered, but not how fast.
 
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::{fixtures, row};
+use crate::testing::row;
 use feedback::event::{Event, EventKind, Evidence, NextEdit, NextEditKind, NextEditOutcome};
 use policy::next_edit::EditGate;
 use policy::next_edit::features::Surroundings;

@@ -3,7 +3,7 @@
 //! at once. The test asserts that every request was answered, but not how fast.
 
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::{fixtures, row};
+use crate::testing::row;
 use completion::document::Position;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

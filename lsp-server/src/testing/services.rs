@@ -3,7 +3,6 @@
 use crate::services::Services;
 use crate::services::adapter_service::ServedModel;
 use crate::services::next_edit_model::NextEditModel;
-use crate::testing::fixtures;
 use engine::Engine;
 use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock};

@@ -1,9 +1,9 @@
 use super::*;
-use crate::testing::overflow::Overflows;
-use crate::testing::{self, fixtures};
+use crate::testing;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
 use feedback::log::MemoryLog;
+use fixtures::overflow::Overflows;
 use host::paths::Paths;
 use models::team::frame::FrameMap;
 use settings::{Config, TeamConfig};

@@ -5,7 +5,6 @@ use super::EditorState;
 use crate::protocol::lost::LOST;
 use crate::session::Session;
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::fixtures;
 use host::addresses;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;

@@ -1,7 +1,6 @@
 use super::*;
 use crate::services::derived_state::{DerivedInputs, DerivedState};
 use crate::testing;
-use crate::testing::fixtures;
 use adapters::registry::{AdapterCandidate, Registry};
 use feedback::job::LearnerLine;
 use feedback::testing::accepted;

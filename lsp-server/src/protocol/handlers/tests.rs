@@ -4,7 +4,6 @@ mod connections;
 mod reports;
 
 use crate::testing::daemon::{Editor, TestDaemon};
-use crate::testing::fixtures;
 use completion::document::Position;
 use feedback::event::EventKind;
 use feedback::log::EventLog;

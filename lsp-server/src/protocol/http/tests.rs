@@ -3,11 +3,11 @@
 
 use super::*;
 use crate::testing;
-use crate::testing::fixtures::{self, HookedEngine, eventually};
 use api::{Around, Asks, Client, File};
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, Outcome};
 use feedback::log::{EventLog, MemoryLog};
+use fixtures::{HookedEngine, eventually};
 use settings::Config;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,9 +1,9 @@
 //! What the engine of the played editor says: texts that are made from the text around the cursor,
 //! so that they open, close and repeat what stands there.
 
-use crate::testing::fixtures::{self, HookedEngine};
 use engine::{Answer, Generated, Request};
 use feedback::event::{StopReason, TokenRecord};
+use fixtures::HookedEngine;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;

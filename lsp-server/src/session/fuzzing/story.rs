@@ -9,7 +9,6 @@ use super::steps::{Act, Habits, Step};
 use crate::privacy;
 use crate::session::request::PendingRequest;
 use crate::session::{CurrentRequest, Session};
-use crate::testing::fixtures;
 use crate::testing::services;
 use completion::document::Document;
 use feedback::clock::{Clock, ManualClock};
