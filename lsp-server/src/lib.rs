@@ -10,7 +10,6 @@ mod app;
 pub mod cli;
 pub mod daemon;
 mod learning;
-mod privacy;
 pub mod protocol;
 mod report;
 mod services;

@@ -12,13 +12,11 @@ use std::path::Path;
 const BINARY: &str = "lsp-server";
 
 /// Its floors from top to bottom. A module imports what stands below its floor.
-const FLOORS: &str = "cli > daemon > protocol > app > session, learning, report > services > \
-                      privacy";
+const FLOORS: &str = "cli > daemon > protocol > app > session, learning, report > services";
 
 /// Crates that a single folder of the binary names.
-const OWNERS: [(&str, &str); 6] = [
+const OWNERS: [(&str, &str); 5] = [
     ("comfy_table", "report"),
-    ("icu_normalizer", "privacy"),
     ("model_fetch", "cli"),
     ("textwrap", "report"),
     ("tower_lsp", "protocol"),

@@ -3,13 +3,11 @@
 mod year;
 
 use super::*;
-use crate::privacy::forget_scope::Scope;
 use crate::report::layout::Layout;
 use crate::report::status::screen;
 use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
 use crate::session::request::Trigger;
 use crate::testing;
-use crate::testing::forgettable::{self, Disk};
 use adapters::import::ImportedFile;
 use adapters::registry::Registry;
 use adapters::registry::adoption::{Basis, Outdated};
@@ -21,8 +19,10 @@ use feedback::clock::ManualClock;
 use feedback::event::{AdapterVersion, Event, EventKind, Evidence, Outcome};
 use feedback::log::{EventLog, LogError, MemoryLog};
 use feedback::sled_log::SledLog;
+use fixtures::forgettable::{self, Disk};
 use fixtures::{HookedEngine, completion, home};
 use models::file::faults::FailingWrite;
+use privacy::forget_scope::Scope;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;

@@ -6,8 +6,6 @@ use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::election;
 use crate::daemon::handshake::Command;
-use crate::privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
-use crate::privacy::forgotten::ForgottenFiles;
 use crate::services::handed_prompts::remove_prompts;
 use crate::services::recordings;
 use adapters::registry::Registry;
@@ -17,6 +15,8 @@ use feedback::log::EventLog;
 use host::paths::Paths;
 use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
+use privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
+use privacy::forgotten::ForgottenFiles;
 use std::io::IsTerminal;
 
 #[derive(clap::Args)]
@@ -204,8 +204,8 @@ fn sentence(forgotten: &Forgotten) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::forgettable::{self, Disk};
     use feedback::sled_log::SledLog;
+    use fixtures::forgettable::{self, Disk};
     use models::file::faults::FailingWrite;
 
     #[test]

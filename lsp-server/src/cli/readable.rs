@@ -2,10 +2,10 @@
 //! because it knows none of the rules.
 
 use crate::cli::settings::Configured;
-use crate::privacy::access::Access;
 use anyhow::{Context, Result};
 use host::addresses::name_of_file;
 use host::paths::Paths;
+use privacy::access::Access;
 use settings::Config;
 use settings::patterns::Patterns;
 use std::io::BufRead;

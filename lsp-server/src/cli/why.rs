@@ -3,11 +3,11 @@
 use crate::cli::output;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::privacy::forget_scope::names_of;
 use crate::report::layout::Layout;
 use crate::services::recent_requests::{AskedFor, RecentRequest};
 use anyhow::Result;
 use host::paths::Paths;
+use privacy::forget_scope::names_of;
 use std::path::Path;
 
 /// The number of requests that are shown unless told otherwise.

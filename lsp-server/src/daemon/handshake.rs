@@ -1,11 +1,11 @@
 //! The handshake: the first line in each direction on the daemon's socket. It says who is there,
 //! which version, and which command. After `Welcome`, the command decides what follows.
 
-use crate::privacy::forget_scope::Scope;
 use crate::services::snooze::Snooze;
 use adapters::registry::Origin;
 use adapters::registry::adoption::Basis;
 use feedback::event::AdapterVersion;
+use privacy::forget_scope::Scope;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -21,7 +21,6 @@ use super::messages::{
 use super::next_edit::{InlineEditParams, InlineEdits};
 use crate::app::App;
 use crate::learning::LearnNow;
-use crate::privacy::forget_scope::{self, Forgotten, Scope};
 use crate::report::status::{self, StatusLine};
 use crate::services::reason::Reason;
 use crate::services::recent_requests::RecentRequest;
@@ -31,6 +30,7 @@ use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggesti
 use completion::document::{Document, Position};
 use host::addresses;
 use parking_lot::Mutex;
+use privacy::forget_scope::{self, Forgotten, Scope};
 use ropey::Rope;
 use serde_json::{Value, json};
 use std::future::pending;

@@ -35,8 +35,6 @@ pub mod snooze;
 mod start;
 
 use self::settings::Settings;
-use crate::privacy::Privacy;
-use crate::privacy::access::Access;
 use activity::Activity;
 use adapter_service::AdapterService;
 use checkpoint::Checkpoints;
@@ -47,6 +45,8 @@ use handed_prompts::HandedPrompts;
 use health::Health;
 use next_edit_model::NextEditModel;
 use parts::Parts;
+use privacy::Privacy;
+use privacy::access::Access;
 use recent_requests::RecentRequests;
 use recorder::Recorder;
 use snooze::Snoozes;

@@ -3,7 +3,6 @@
 
 mod late;
 
-use crate::privacy::Privacy;
 use crate::services::derived_state::{DerivedInputs, DerivedState, older};
 use crate::services::health::{Health, TroubleSource};
 use crate::services::settings::Settings;
@@ -20,6 +19,7 @@ use policy::learned_state::LearnedState;
 use policy::next_edit::EditGate;
 use policy::references::Reference;
 use policy::trial::{Arms, Verdict};
+use privacy::Privacy;
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! Opens the services on a home: the registry, the log and all that is folded from it.
 
-use crate::privacy::Privacy;
-use crate::privacy::access::Access;
 use crate::services::Services;
 use crate::services::adapter_service::{AdapterService, ServedModel};
 use crate::services::checkpoint::Checkpoints;
@@ -20,6 +18,8 @@ use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::log::EventLog;
 use host::paths::Paths;
+use privacy::Privacy;
+use privacy::access::Access;
 use settings::Config;
 use std::sync::Arc;
 

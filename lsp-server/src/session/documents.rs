@@ -2,10 +2,10 @@
 //! moves.
 
 use super::{Session, SessionError, State, Turn, other_code};
-use crate::privacy::QuotableFiles;
 use crate::session::imports;
 use crate::session::notebooks::{Cell, Joined, note_edit};
 use completion::document::{Document, Edit, Position};
+use privacy::QuotableFiles;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -34,7 +34,6 @@ pub use completed::Completed;
 pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
-use crate::privacy::may_tell;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::recent_requests::AskedFor;
@@ -54,6 +53,7 @@ use feedback::event::{EventKind, OfferId};
 use files::disk::Disk;
 use offers::{LogEntry, Offers};
 use parking_lot::{Mutex, MutexGuard};
+use privacy::may_tell;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -6,12 +6,12 @@
 
 use super::prompt_names::named_for_model;
 use super::{State, Turn};
-use crate::privacy::QuotableFiles;
 use crate::session::other_code::limits;
 use completion::document::{Document, Edit};
 use completion::prompt::FimPrompt;
 use completion::prompt_builder::{PromptBuilder, PromptLimits};
 use host::addresses;
+use privacy::QuotableFiles;
 use ropey::Rope;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};

@@ -2,7 +2,6 @@
 //! answered from what is on screen or from what was computed before, without the engine.
 
 use super::{Completed, Computing, Entry, Selected, SessionError, State, Suggestion, Turn};
-use crate::privacy::QuotableFiles;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
@@ -20,6 +19,7 @@ use feedback::event::{AdapterVersion, ArmRecord, Completion, OfferId, Sampling, 
 use offers::{Offer, Offers, TextBefore};
 use policy::gate::Recent;
 use policy::gate::features::Surroundings;
+use privacy::QuotableFiles;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;

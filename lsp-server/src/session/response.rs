@@ -1,7 +1,6 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
 use super::{Completed, SessionError, State, Turn};
-use crate::privacy::{self, Nearby};
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;
@@ -17,6 +16,7 @@ use feedback::event::{
 };
 use feedback::secrets;
 use offers::{HeldBackAnswer, Served, Suppressed};
+use privacy::Nearby;
 use settings::prose;
 use std::time::Duration;
 

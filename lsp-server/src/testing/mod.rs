@@ -3,7 +3,6 @@
 pub mod app;
 mod burst;
 pub mod daemon;
-pub mod forgettable;
 mod http;
 mod load;
 mod next_edit;

@@ -3,11 +3,11 @@
 #![allow(clippy::disallowed_types, reason = "it starts hone-rehearse, from its own folder")]
 
 use crate::learning::history::texts::Written;
-use crate::privacy::Nearby;
-use crate::privacy::access::Access;
 use anyhow::{Context, Result, bail, ensure};
 use completion::prompt::Window;
 use host::addresses::name_of_file;
+use privacy::Nearby;
+use privacy::access::Access;
 use ropey::Rope;
 use serde::Deserialize;
 use std::io::{self, Read};
@@ -149,7 +149,7 @@ fn may_learn(text: &Written, root: &Path, access: &Access) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::privacy::forget_scope::Scope;
+    use privacy::forget_scope::Scope;
     use settings::patterns::Patterns;
     use std::sync::Arc;
 

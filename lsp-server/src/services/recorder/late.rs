@@ -2,7 +2,6 @@
 //! The fold decides what it changes, whoever made the offer.
 
 use super::Recorder;
-use crate::privacy;
 use anyhow::{Result, bail};
 use feedback::event::{EventKind, Evidence, OfferId, Outcome};
 

@@ -6,7 +6,6 @@ use super::buffer::{Buffer, Form, Report};
 use super::lsp_text::Change;
 use super::screen::{Screen, Side};
 use super::steps::{Act, Habits, Step};
-use crate::privacy;
 use crate::session::request::PendingRequest;
 use crate::session::{CurrentRequest, Session};
 use crate::testing::services;

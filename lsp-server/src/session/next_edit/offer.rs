@@ -4,7 +4,6 @@ use super::candidate::EditCandidate;
 use super::finder::{Finder, OpenDocument};
 use super::live::Live;
 use super::{Asked, Session};
-use crate::privacy;
 use crate::services::Services;
 use crate::services::reason::Reason;
 use crate::services::settings::Current;

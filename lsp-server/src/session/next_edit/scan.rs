@@ -1,11 +1,11 @@
 //! Reads files of a folder, the nearest to a document first.
 
-use crate::privacy::access::Access;
 use feedback::secrets;
 use files::disk::{Disk, Found};
 use files::folder::Folder;
 use files::walk::Walk;
 use host::addresses::name_of_file;
+use privacy::access::Access;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;

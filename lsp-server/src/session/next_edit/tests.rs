@@ -2,7 +2,6 @@
 
 mod model;
 
-use crate::privacy::forget_scope::Scope;
 use crate::services::reason::Reason;
 use crate::session::Session;
 use crate::session::next_edit::OfferedEdit;
@@ -11,6 +10,7 @@ use crate::session::tests::session_as_set;
 use completion::document::{Document, Edit, Encoding, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::event::{EventKind, NextEditOutcome, Outcome};
+use privacy::forget_scope::Scope;
 use ropey::Rope;
 use settings::{Config, NextEdit as Setting};
 use std::ops::ControlFlow;

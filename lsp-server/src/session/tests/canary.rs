@@ -4,8 +4,8 @@
 //! instead.
 
 use super::*;
-use crate::privacy::forget_scope::Scope;
 use completion::prompt::FimPrompt;
+use privacy::forget_scope::Scope;
 use std::path::Path;
 
 /// A name that stands in the private document alone.

@@ -188,7 +188,7 @@ fn recorded(session: &Session) -> Vec<(String, bool)> {
     let mut recorded = vec![];
     let read = &mut |event: Event| {
         if let EventKind::Completion(made) = event.kind {
-            recorded.push((made.path, crate::privacy::is_unstored(&made.id)));
+            recorded.push((made.path, privacy::is_unstored(&made.id)));
         }
         ControlFlow::Continue(())
     };

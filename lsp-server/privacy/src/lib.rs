@@ -4,6 +4,9 @@
 //! Completions go on in every file. The id of an offer of which nothing may be stored is marked. So
 //! nothing that becomes of it is stored either, in whichever session and however late.
 
+// As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![warn(clippy::disallowed_types)]
 // The disk is asked by the crate `files` alone: clippy.toml.
 #![warn(clippy::disallowed_methods)]
 
@@ -16,8 +19,8 @@ pub mod ignore_files;
 #[allow(clippy::disallowed_methods, reason = "it resolves names of documents that are open")]
 pub mod names;
 
-use crate::privacy::ignore_files::IgnoreFiles;
-use crate::privacy::names::RealNames;
+use crate::ignore_files::IgnoreFiles;
+use crate::names::RealNames;
 use completion::document::Source;
 use completion::prompt::{self, Window};
 use completion::prompt_builder::QuoteRules;

@@ -4,8 +4,8 @@
 //! The list has no names, because a name would reveal what was removed: it has their SHA-256. Each
 //! line of the file is one, in hexadecimal digits.
 
-use crate::privacy::forget_scope::Scope;
-use crate::privacy::names::folded;
+use crate::forget_scope::Scope;
+use crate::names::folded;
 use anyhow::{Context, Result, anyhow, ensure};
 use host::addresses::name_of_file;
 use models::file::{sha256_of, write_atomic};

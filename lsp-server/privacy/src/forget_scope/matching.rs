@@ -1,7 +1,7 @@
 //! Whether a recorded document is among those that a scope names.
 
 use super::Scope;
-use crate::privacy::names::{folded, real_name};
+use crate::names::{folded, real_name};
 use feedback::event::{Event, EventKind};
 use parking_lot::Mutex;
 use std::collections::HashMap;

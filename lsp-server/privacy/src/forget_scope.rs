@@ -5,7 +5,7 @@
 mod dated;
 mod matching;
 
-use crate::privacy::names::real_name;
+use crate::names::real_name;
 use adapters::history::HistoryFiles;
 use adapters::registry::Registry;
 use adapters::team::TeamFiles;
@@ -453,7 +453,7 @@ mod tests {
                 let of_folder = Scope::Folder { names: names_of(&path(&format!("{named}/app"))) };
                 let left = left_without(&[&known, &other], of_folder.clone());
                 assert_eq!(left, [other.as_str()], "{case}");
-                let list = crate::privacy::access::Access::new(
+                let list = crate::access::Access::new(
                     std::sync::Arc::default(),
                     root.join("forgotten"),
                     settings::patterns::Patterns::none(),
