@@ -12,7 +12,6 @@ pub mod daemon;
 mod learning;
 pub mod protocol;
 mod report;
-mod services;
 mod session;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]

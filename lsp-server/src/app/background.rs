@@ -2,9 +2,9 @@
 
 use crate::app::App;
 use crate::app::retention::Retention;
-use crate::services::checkpoint;
-use crate::services::log_recovery::LogRecovery;
 use crate::session::Session;
+use services::checkpoint;
+use services::log_recovery::LogRecovery;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 

@@ -1,13 +1,13 @@
 //! Forgets the offers within a scope, and the adapters that learned from them.
 
 use crate::app::App;
-use crate::services::Services;
-use crate::services::derived_state::DerivedInputs;
-use crate::services::handed_prompts::remove_prompts;
-use crate::services::recordings;
 use adapters::registry::Registry;
 use anyhow::{Context, Result};
 use privacy::forget_scope::{Forgotten, OffersToForget, Scope};
+use services::Services;
+use services::derived_state::DerivedInputs;
+use services::handed_prompts::remove_prompts;
+use services::recordings;
 use std::sync::Arc;
 
 /// What was forgotten, and the first thing that could not be removed with it.

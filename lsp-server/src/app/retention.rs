@@ -7,12 +7,12 @@
 //! clock that is corrected in time costs nothing.
 
 use crate::app::App;
-use crate::services::health::TroubleSource;
 use anyhow::{Context, Result, ensure};
 use models::file::write_atomic;
 use parking_lot::Mutex;
 use privacy::forget_scope::Scope;
 use serde::{Deserialize, Serialize};
+use services::health::TroubleSource;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! The editor connections that are open.
 
-use crate::services::Services;
 use crate::session::Session;
 use parking_lot::Mutex;
+use services::Services;
 use std::sync::{Arc, Weak};
 
 #[derive(Default)]

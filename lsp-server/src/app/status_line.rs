@@ -2,10 +2,10 @@
 //! every connection when it changes.
 
 use crate::report::status::StatusLine;
-use crate::services::Services;
-use crate::services::learner_status::{LearnerState, LearnerStatus};
-use crate::services::snooze::Until;
 use feedback::event::AdapterVersion;
+use services::Services;
+use services::learner_status::{LearnerState, LearnerStatus};
+use services::snooze::Until;
 use settings::Config;
 use std::sync::Weak;
 use std::time::Duration;

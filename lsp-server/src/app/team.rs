@@ -4,7 +4,6 @@
 use crate::app::App;
 use crate::learning::contribution::{EPISODES_MAX, Request};
 use crate::learning::trial_runner;
-use crate::services::adapter_service::ServedModel;
 use adapters::registry::{AdapterCandidate, Entry, Registry, TEAM_JOB};
 use adapters::team::{Contributed, Joined, Ledger, Outcome, Received, TeamFiles};
 use anyhow::{Context, Result, ensure};
@@ -18,6 +17,7 @@ use models::team::core::Core;
 use models::team::frame::Frame;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use services::adapter_service::ServedModel;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::oneshot;

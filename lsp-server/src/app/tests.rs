@@ -5,7 +5,6 @@ mod year;
 use super::*;
 use crate::report::layout::Layout;
 use crate::report::status::screen;
-use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
 use crate::session::request::Trigger;
 use crate::testing;
 use adapters::import::ImportedFile;
@@ -26,6 +25,7 @@ use privacy::forget_scope::Scope;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;
+use services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,8 @@ async fn a_hack_ends_its_trial_and_the_status_names_it() {
 #[tokio::test]
 async fn a_model_that_only_serves_says_so_and_starts_no_update() {
     let (_folder, home) = home();
-    let model = ServedModel { architecture: "mamba".into(), ..testing::services::scripted_model() };
+    let model =
+        ServedModel { architecture: "mamba".into(), ..fixtures::scripted::scripted_model() };
     let engine = fixtures::engine(ANSWERS);
     let engine = EngineHandle::start(move || Ok(engine), |_| (), Default::default()).unwrap();
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));

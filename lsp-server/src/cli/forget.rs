@@ -6,8 +6,6 @@ use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::election;
 use crate::daemon::handshake::Command;
-use crate::services::handed_prompts::remove_prompts;
-use crate::services::recordings;
 use adapters::registry::Registry;
 use anyhow::{Context, Result, bail, ensure};
 use feedback::clock::{Clock, SystemClock};
@@ -17,6 +15,8 @@ use jiff::civil::DateTime;
 use jiff::{Span, Timestamp, Zoned};
 use privacy::forget_scope::{Forgotten, OffersToForget, Scope, names_of};
 use privacy::forgotten::ForgottenFiles;
+use services::handed_prompts::remove_prompts;
+use services::recordings;
 use std::io::IsTerminal;
 
 #[derive(clap::Args)]

@@ -9,14 +9,14 @@ use crate::daemon::loading;
 use crate::report::status::{
     AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
 };
-use crate::services::adapter_service::Swaps;
-use crate::services::derived_state::{DerivedInputs, DerivedState};
-use crate::services::learner_status::LearnerStatus;
 use adapters::registry::Registry;
 use anyhow::{Context, Result};
 use feedback::log::{EventLog, MemoryLog};
 use host::paths::Paths;
 use models::store::Store;
+use services::adapter_service::Swaps;
+use services::derived_state::{DerivedInputs, DerivedState};
+use services::learner_status::LearnerStatus;
 use tokio::io::AsyncReadExt;
 
 /// The status, from the daemon if one runs, and else from its files.

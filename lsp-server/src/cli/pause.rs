@@ -4,11 +4,11 @@
 use crate::cli::config;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::services::snooze::Snooze;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use host::paths::Paths;
 use jiff::{SignedDuration, Span};
+use services::snooze::Snooze;
 
 /// The longest time that completions can be snoozed, in hours.
 const HOURS_MAX: i64 = 24;

@@ -4,10 +4,10 @@ use crate::cli::output;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::report::layout::Layout;
-use crate::services::recent_requests::{AskedFor, RecentRequest};
 use anyhow::Result;
 use host::paths::Paths;
 use privacy::forget_scope::names_of;
+use services::recent_requests::{AskedFor, RecentRequest};
 use std::path::Path;
 
 /// The number of requests that are shown unless told otherwise.
@@ -122,7 +122,7 @@ fn shown(request: &RecentRequest) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::services::reason::Reason;
+    use services::reason::Reason;
 
     fn request(path: &str, line: u32, why: Reason) -> RecentRequest {
         RecentRequest {

@@ -1,12 +1,12 @@
 //! The handshake: the first line in each direction on the daemon's socket. It says who is there,
 //! which version, and which command. After `Welcome`, the command decides what follows.
 
-use crate::services::snooze::Snooze;
 use adapters::registry::Origin;
 use adapters::registry::adoption::Basis;
 use feedback::event::AdapterVersion;
 use privacy::forget_scope::Scope;
 use serde::{Deserialize, Serialize};
+use services::snooze::Snooze;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};

@@ -3,11 +3,11 @@
 use crate::app::App;
 use crate::daemon::http_token;
 use crate::protocol::http::HttpClients;
-use crate::services::health::TroubleSource;
 use anyhow::{Context, Result, anyhow};
 use api::{Limits, Listening, listen};
 use host::platform::process::listener_on;
 use serde::{Deserialize, Serialize};
+use services::health::TroubleSource;
 use settings::ApiConfig;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -1,7 +1,6 @@
 //! What this machine learns for its team: a job that trains the shared part alone, on the freshest
 //! labels. The result is the change of the shared part, which is not kept and serves nowhere.
 
-use crate::services::adapter_service::ServedModel;
 use adapters::registry::Registry;
 use anyhow::{Context, Result, ensure};
 use feedback::episode::Batch;
@@ -13,6 +12,7 @@ use models::gguf::Gguf;
 use models::team::compose::{compose, private_part};
 use models::team::core::Core;
 use models::team::frame::Frame;
+use services::adapter_service::ServedModel;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot};

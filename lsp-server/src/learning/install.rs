@@ -1,7 +1,6 @@
 //! The way of a candidate into the registry: its file is checked, and it serves or is on trial.
 
 use crate::learning::trial_runner;
-use crate::services::Services;
 use adapters::registry::{AdapterCandidate, Entry, Registry};
 use anyhow::{Context, Result, ensure};
 use feedback::episode::Batch;
@@ -9,6 +8,7 @@ use feedback::job::{Job, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::file::sha256;
 use models::gguf::Gguf;
+use services::Services;
 
 /// Checks the learner's adapter and makes it serve. The daemon checks in the file itself
 /// whatever it can, and does not rely on the report for that.

@@ -1,11 +1,11 @@
 //! The jobs of the learner: updates, contributions to a team, and rounds on a history.
 
 use crate::learning::contribution;
-use crate::services::Services;
 use adapters::history::HistoryFiles;
 use feedback::episode::{Batch, Episode};
 use feedback::event::AdapterVersion;
 use feedback::job::{Base, Hyper, JOB_FORMAT, Job, Parent, Train};
+use services::Services;
 
 /// Returns the job of an update that learns from a batch. `run` tells the jobs of this daemon from
 /// those of every other one.

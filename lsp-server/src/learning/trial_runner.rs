@@ -1,14 +1,14 @@
 //! Runs trials: begins them, scores references with their arms, and ends them.
 
 use crate::learning::holdout_check;
-use crate::services::Services;
-use crate::services::health::TroubleSource;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
 use engine::{EngineError, ScorePrompt, ScoreRequest};
 use feedback::event::{AdapterVersion, EventKind};
 use policy::references::Reference;
 use policy::trial::{Arms, End, Verdict};
+use services::Services;
+use services::health::TroubleSource;
 use std::sync::Weak;
 use std::time::Duration;
 

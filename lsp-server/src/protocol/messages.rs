@@ -1,11 +1,11 @@
 //! Messages that LSP 3.17 does not have: Copilot's notifications, which existing clients send
 //! already, and Hone's own messages.
 
-use crate::services::reason::Reason;
 use completion::indentation::Indentation;
 use feedback::event::Outcome;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use services::reason::Reason;
 use tower_lsp::ls_types::notification::Notification;
 use tower_lsp::ls_types::{
     InlineCompletionItem, InlineCompletionParams, Position, TextDocumentIdentifier, Uri,

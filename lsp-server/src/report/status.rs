@@ -2,9 +2,6 @@
 //! in editors.
 
 use crate::report::layout::Layout;
-use crate::services::adapter_service::Swaps;
-use crate::services::learner_status::{LearnerState, LearnerStatus};
-use crate::services::recent_requests::RecentRequest;
 use adapters::registry::{IMPORTED, Registry};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
@@ -16,6 +13,9 @@ use policy::learned_state::{LearnedState, Trend};
 use policy::trial::{Rewards, TrialStatus, Verdict};
 use policy::written::{Span, Written};
 use serde::{Deserialize, Serialize};
+use services::adapter_service::Swaps;
+use services::learner_status::{LearnerState, LearnerStatus};
+use services::recent_requests::RecentRequest;
 use settings::Config;
 use std::path::PathBuf;
 

@@ -3,9 +3,6 @@
 //! offer stands at once. Where the model ends a line, the next one is computed in any case.
 
 use super::State;
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::settings::Current;
 use crate::session::request::{CursorContext, PendingRequest, Trigger, stop_rule};
 use completion::postprocess::NearbyText;
 use engine::Request;
@@ -13,6 +10,9 @@ use feedback::event::Decision;
 use offers::Offer;
 use rand::Rng;
 use ropey::Rope;
+use services::Services;
+use services::reason::Reason;
+use services::settings::Current;
 
 /// P(accepted) from which on the next line is computed while an offer is read. It takes as long as
 /// the offer did, and for the others it would be computed for nobody too often. What stands behind

@@ -2,11 +2,11 @@
 //! session's lock is free meanwhile.
 
 use super::SessionError;
-use crate::services::Services;
-use crate::services::health::TroubleSource;
 use crate::session::request::PendingRequest;
 use engine::{EngineError, Generated};
 use feedback::event::AdapterVersion;
+use services::Services;
+use services::health::TroubleSource;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 

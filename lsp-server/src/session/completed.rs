@@ -2,11 +2,11 @@
 //! that the user can ask for it.
 
 use super::{SessionError, Suggestion};
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::recent_requests::{AskedFor, RecentRequest};
 use crate::session::request::Trigger;
 use completion::document::Position;
+use services::Services;
+use services::reason::Reason;
+use services::recent_requests::{AskedFor, RecentRequest};
 use std::time::Instant;
 
 /// The answer to a request. It offers something if and only if its reason says so.

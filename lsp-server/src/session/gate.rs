@@ -1,9 +1,9 @@
 //! The gate is asked about an offer, with what the user set.
 
-use crate::services::Services;
 use feedback::event::GateRecord;
 use policy::gate::Recent;
 use policy::gate::features::{Surroundings, features};
+use services::Services;
 use settings::Config;
 
 /// What the gate decides about an offer in these surroundings.

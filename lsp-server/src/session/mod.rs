@@ -34,9 +34,6 @@ pub use completed::Completed;
 pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::recent_requests::AskedFor;
 use crate::session::completed::OpenRequest;
 use crate::session::notebooks::Notebooks;
 use crate::session::request::{
@@ -54,6 +51,9 @@ use files::disk::Disk;
 use offers::{LogEntry, Offers};
 use parking_lot::{Mutex, MutexGuard};
 use privacy::may_tell;
+use services::Services;
+use services::reason::Reason;
+use services::recent_requests::AskedFor;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;

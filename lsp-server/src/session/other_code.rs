@@ -2,11 +2,11 @@
 //! takes time and waits for the disk, so it happens while the session's lock is free.
 
 use super::State;
-use crate::services::Services;
-use crate::services::settings::Current;
 use completion::document::{Document, Source};
 use completion::prompt_builder::PromptLimits;
 use privacy::QuotableFiles;
+use services::Services;
+use services::settings::Current;
 use settings::Config;
 use std::collections::HashSet;
 

@@ -2,9 +2,6 @@
 //! answered from what is on screen or from what was computed before, without the engine.
 
 use super::{Completed, Computing, Entry, Selected, SessionError, State, Suggestion, Turn};
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::other_code::limits;
 use completion::auto_closed::is_between_braces;
@@ -23,6 +20,9 @@ use privacy::QuotableFiles;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use ropey::Rope;
+use services::Services;
+use services::reason::Reason;
+use services::settings::Current;
 use settings::{CompletionConfig, Config};
 use std::collections::HashSet;
 use std::sync::Arc;

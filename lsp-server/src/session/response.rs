@@ -1,9 +1,6 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
 use super::{Completed, SessionError, State, Turn};
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::settings::Current;
 use crate::session::gate::ask_gate;
 use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
 use completion::blocks::{Tokens, first_line};
@@ -17,6 +14,9 @@ use feedback::event::{
 use feedback::secrets;
 use offers::{HeldBackAnswer, Served, Suppressed};
 use privacy::Nearby;
+use services::Services;
+use services::reason::Reason;
+use services::settings::Current;
 use settings::prose;
 use std::time::Duration;
 

@@ -9,9 +9,7 @@ mod suggestion_list;
 mod unserved;
 
 use super::*;
-use crate::services::snooze::Snooze;
 use crate::session::request::CursorContext;
-use crate::testing;
 use engine::Engine;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};
@@ -21,6 +19,7 @@ use fixtures::HookedEngine;
 use host::paths::Paths;
 use offers::REJECT_TIMEOUT_MS;
 use ropey::Rope;
+use services::snooze::Snooze;
 use settings::Config;
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicUsize;
@@ -60,7 +59,7 @@ async fn session_at(
     let home = Paths::at(folder.path().into());
     home.create().unwrap();
     let log = Arc::new(MemoryLog::default());
-    let services = testing::services::start(&home, config, engine, clock, log).await;
+    let services = fixtures::scripted::start(&home, config, engine, clock, log).await;
     let session = Arc::new(Session::new(services));
     let text = Rope::from_str("fn a() {\n    \n}\n");
     let (path, language) = ("/a.rs".into(), "rust".into());

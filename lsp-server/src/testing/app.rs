@@ -3,7 +3,6 @@
 use crate::app::App;
 use crate::learning::trial_runner;
 use crate::session::request::Trigger;
-use crate::testing::services::scripted_model;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
 use completion::document::{Document, Position};
@@ -12,6 +11,7 @@ use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
+use fixtures::scripted::scripted_model;
 use host::paths::Paths;
 use ropey::Rope;
 use settings::Config;

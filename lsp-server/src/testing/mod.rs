@@ -7,7 +7,6 @@ mod http;
 mod load;
 mod next_edit;
 mod overhead;
-pub mod services;
 
 use feedback::job::Distribution;
 use serde_json::{Value, json};

@@ -2,9 +2,9 @@
 //! next one waits.
 
 use super::{Supervisor, UpdateCause};
-use crate::services::health::TroubleSource;
-use crate::services::learner_status::LearnerState;
 use feedback::episode::Batch;
+use services::health::TroubleSource;
+use services::learner_status::LearnerState;
 use std::time::Duration;
 
 /// The time before a failed update is tried again. Every further failure doubles it.

@@ -2,12 +2,12 @@
 
 use super::{Supervisor, UpdateCause, resources};
 use crate::learning::{contribution, job};
-use crate::services::learner_status::LearnerState;
 use anyhow::{Result, bail, ensure};
 use feedback::episode::Batch;
 use feedback::event::OfferId;
 use feedback::job::Job;
 use models::team::core::Core;
+use services::learner_status::LearnerState;
 use std::collections::HashSet;
 
 impl Supervisor {

@@ -1,11 +1,10 @@
 use super::*;
-use crate::services::derived_state::{DerivedInputs, DerivedState};
-use crate::testing;
 use adapters::registry::{AdapterCandidate, Registry};
 use feedback::job::LearnerLine;
 use feedback::testing::accepted;
 use host::paths::Paths;
 use models::file::sha256;
+use services::derived_state::{DerivedInputs, DerivedState};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -46,7 +45,7 @@ fn home_with(folder: &tempfile::TempDir, registry: Option<&str>) -> (Paths, [Pat
 
 /// Runs `hone learn` with one waiting label, and waits until the update has ended.
 async fn learn_now(home: &Paths) -> (Arc<Services>, Option<String>) {
-    let services = testing::services::start_in(home).await;
+    let services = fixtures::scripted::start_in(home).await;
     let recorder = &services.recorder;
     recorder.record(vec![fixtures::completion("o", "/a.rs"), accepted("o")]);
     assert_eq!(recorder.labels_waiting(), 1);
@@ -66,7 +65,7 @@ async fn learn_now(home: &Paths) -> (Arc<Services>, Option<String>) {
 async fn what_an_update_has_left_out_waits_for_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
     let (home, _) = home_with(&folder, None);
-    let services = testing::services::start_in(&home).await;
+    let services = fixtures::scripted::start_in(&home).await;
     let recorder = &services.recorder;
     for id in ["a", "b"] {
         recorder.record(vec![fixtures::completion(id, "/a.rs"), accepted(id)]);
@@ -88,7 +87,7 @@ async fn what_an_update_has_left_out_waits_for_the_next_one() {
 async fn the_labels_of_a_batch_that_was_set_aside_wait_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (home, _) = home_with(&folder, None);
-    let services = testing::services::start_in(&home).await;
+    let services = fixtures::scripted::start_in(&home).await;
     let recorder = &services.recorder;
     for id in ["a", "b"] {
         recorder.record(vec![fixtures::completion(id, "/a.rs"), accepted(id)]);

@@ -22,13 +22,13 @@ pub use inbox::Inbox;
 pub use offer::OfferedEdit;
 
 use super::{Session, State, Turn};
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::recent_requests::AskedFor;
 use crate::session::completed::OpenRequest;
 use crate::session::request::Trigger;
 use completion::document::Position;
 use parking_lot::Mutex;
+use services::Services;
+use services::reason::Reason;
+use services::recent_requests::AskedFor;
 use settings::NextEdit as Setting;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

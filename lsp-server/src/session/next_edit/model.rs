@@ -5,9 +5,6 @@ use super::candidate::EditCandidate;
 use super::finder::Finder;
 use super::offer::OfferedEdit;
 use super::{Asked, Session};
-use crate::services::health::TroubleSource;
-use crate::services::next_edit_model::NextEditModel;
-use crate::services::reason::{ModelSilence, Reason};
 use crate::session::request::Trigger;
 use crate::session::{State, Turn};
 use completion::document::Document;
@@ -21,6 +18,9 @@ use next_edit::model::{
 };
 use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
 use ropey::Rope;
+use services::health::TroubleSource;
+use services::next_edit_model::NextEditModel;
+use services::reason::{ModelSilence, Reason};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -259,7 +259,7 @@ impl State {
         let is_line_end = is_line_end(&document.text, cursor);
         match self.next_edits.when_to_ask(is_invoked, is_line_end, turn.now_ms) {
             Decision::After(ms) => Ok(Duration::from_millis(ms)),
-            Decision::Never(never) => Err(ModelSilence::from(never).into()),
+            Decision::Never(never) => Err(unasked(never).into()),
         }
     }
 
@@ -321,12 +321,10 @@ fn silence(dropped: Dropped) -> ModelSilence {
     }
 }
 
-impl From<Never> for ModelSilence {
-    fn from(never: Never) -> ModelSilence {
-        match never {
-            Never::NothingChanged => ModelSilence::NothingChanged,
-            Never::Undone => ModelSilence::Undone,
-            Never::JustRejected => ModelSilence::JustRejected,
-        }
+fn unasked(never: Never) -> ModelSilence {
+    match never {
+        Never::NothingChanged => ModelSilence::NothingChanged,
+        Never::Undone => ModelSilence::Undone,
+        Never::JustRejected => ModelSilence::JustRejected,
     }
 }

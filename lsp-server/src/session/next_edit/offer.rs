@@ -4,9 +4,6 @@ use super::candidate::EditCandidate;
 use super::finder::{Finder, OpenDocument};
 use super::live::Live;
 use super::{Asked, Session};
-use crate::services::Services;
-use crate::services::reason::Reason;
-use crate::services::settings::Current;
 use crate::session::request::Trigger;
 use crate::session::{State, Turn};
 use completion::document::{Document, Position};
@@ -14,6 +11,9 @@ use feedback::event::{EventKind, GateRecord, NextEdit as Record, OfferId};
 use next_edit::{NextEdit, Nothing};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use services::Services;
+use services::reason::Reason;
+use services::settings::Current;
 use settings::Config;
 
 /// Places that one search looks for: the gate may hold back the first ones.

@@ -2,7 +2,6 @@
 
 mod model;
 
-use crate::services::reason::Reason;
 use crate::session::Session;
 use crate::session::next_edit::OfferedEdit;
 use crate::session::request::Trigger;
@@ -12,6 +11,7 @@ use engine::scripted::ScriptedEngine;
 use feedback::event::{EventKind, NextEditOutcome, Outcome};
 use privacy::forget_scope::Scope;
 use ropey::Rope;
+use services::reason::Reason;
 use settings::{Config, NextEdit as Setting};
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -4,10 +4,10 @@
 use super::Asked;
 use super::finder::Finder;
 use super::scan::Scan;
-use crate::services::reason::Reason;
-use crate::services::settings::Current;
 use crate::session::Session;
 use crate::session::request::Trigger;
+use services::reason::Reason;
+use services::settings::Current;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

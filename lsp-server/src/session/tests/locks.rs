@@ -1,7 +1,7 @@
 //! How often a request takes the session's lock.
 
 use super::*;
-use crate::services::reason::Reason;
+use services::reason::Reason;
 
 impl Session {
     /// Returns how often the lock was taken since the last call.

@@ -1,7 +1,7 @@
 //! Every request ends with a reason, and the user can ask for it.
 
 use super::*;
-use crate::services::reason::Reason;
+use services::reason::Reason;
 use settings::Eagerness;
 
 /// A session with these settings, whose engine always gives this answer, and why a request at its

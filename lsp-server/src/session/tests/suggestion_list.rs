@@ -1,7 +1,7 @@
 //! Offers while the editor's suggestion list is open, and offers in files with CRLF.
 
 use super::*;
-use crate::services::reason::Reason;
+use services::reason::Reason;
 
 /// Returns what the list offers at the cursor, behind `typed`.
 fn selected(typed: &str, text: &str) -> Option<Selected> {

@@ -2,12 +2,9 @@
 //! to. The model is scripted.
 
 use super::{URI, User, open};
-use crate::services::next_edit_model::NextEditModel;
-use crate::services::reason::{ModelSilence, Reason};
 use crate::session::Session;
 use crate::session::next_edit::OfferedEdit;
 use crate::session::request::Trigger;
-use crate::testing;
 use completion::document::Position;
 use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;
@@ -19,6 +16,8 @@ use feedback::log::MemoryLog;
 use fixtures::{HookedEngine, eventually};
 use host::paths::Paths;
 use parking_lot::Mutex;
+use services::next_edit_model::NextEditModel;
+use services::reason::{ModelSilence, Reason};
 use settings::{Config, NextEdit as Setting};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -98,7 +97,8 @@ impl Modelled {
         let clock = Arc::new(ManualClock::starting_at(1_000_000));
         let log = Arc::new(MemoryLog::default());
         let (engine, time) = (scripted(), clock.clone());
-        let services = testing::services::start_with(&home, config, engine, time, log, model).await;
+        let services =
+            fixtures::scripted::start_with(&home, config, engine, time, log, model).await;
         let session = Arc::new(Session::new(services));
         let document = open(&session, URI, text);
         let user = User { session, uri: URI.into(), document, _home: folder };
@@ -277,7 +277,7 @@ async fn a_model_that_cannot_be_loaded_is_told_of() {
     let clock = Arc::new(ManualClock::starting_at(0));
     let log = Arc::new(MemoryLog::default());
     let services =
-        testing::services::start_with(&home, config, scripted(), clock, log, model).await;
+        fixtures::scripted::start_with(&home, config, scripted(), clock, log, model).await;
     let session = Arc::new(Session::new(services));
     let document = open(&session, URI, TEXT);
     let mut user = User { session, uri: URI.into(), document, _home: folder };

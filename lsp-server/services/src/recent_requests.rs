@@ -1,7 +1,7 @@
 //! The latest requests for completions and next edits, and why each ended as it did, for
 //! `hone why`. They are kept in memory only, and hold no text of a document.
 
-use crate::services::reason::Reason;
+use crate::reason::Reason;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 //! without a lock and without the disk. Every change goes through an [`AdapterChange`], and only
 //! one exists at a time.
 
-use crate::services::recorder::Recorder;
+use crate::recorder::Recorder;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::{Context, Result};
 use arc_swap::ArcSwap;

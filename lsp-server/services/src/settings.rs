@@ -1,6 +1,6 @@
 //! The current settings. They are read without a lock and replaced as a whole.
 
-use crate::services::reason::Reason;
+use crate::reason::Reason;
 use anyhow::Result;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;

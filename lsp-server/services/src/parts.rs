@@ -1,8 +1,8 @@
 //! The parts of the process that must live as long as it: tasks and the engine's thread. One that
 //! panics is reported, and the process ends if nothing works without it.
 
-use crate::services::health::{Health, TroubleSource};
-use crate::services::part::Part;
+use crate::health::{Health, TroubleSource};
+use crate::part::Part;
 use std::sync::Arc;
 use tokio::sync::watch;
 

@@ -1,9 +1,9 @@
 //! Writes checkpoints of the log. A thread of their own writes them from the log alone, so that
 //! nobody waits and no lock is held.
 
-use crate::services::Services;
-use crate::services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
-use crate::services::recorder::Recorder;
+use crate::Services;
+use crate::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
+use crate::recorder::Recorder;
 use feedback::checkpoint::Checkpoint;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ pub struct Checkpoints {
 
 impl Checkpoints {
     /// Returns whether no checkpoint is being written. Then only one copy of the derived state is
-    /// in memory.
-    #[cfg(test)]
+    /// in memory. Only tests ask.
     pub fn is_idle(&self) -> bool {
         !self.under_way.load(Ordering::Relaxed)
     }

@@ -1,17 +1,17 @@
 //! Opens the services on a home: the registry, the log and all that is folded from it.
 
-use crate::services::Services;
-use crate::services::adapter_service::{AdapterService, ServedModel};
-use crate::services::checkpoint::Checkpoints;
-use crate::services::context_budget::ContextBudget;
-use crate::services::derived_state::{DerivedInputs, DerivedState};
-use crate::services::handed_prompts::HandedPrompts;
-use crate::services::health::{Health, TroubleSource};
-use crate::services::next_edit_model::NextEditModel;
-use crate::services::parts::Parts;
-use crate::services::recorder::Recorder;
-use crate::services::settings::Settings;
-use crate::services::snooze::Snoozes;
+use crate::Services;
+use crate::adapter_service::{AdapterService, ServedModel};
+use crate::checkpoint::Checkpoints;
+use crate::context_budget::ContextBudget;
+use crate::derived_state::{DerivedInputs, DerivedState};
+use crate::handed_prompts::HandedPrompts;
+use crate::health::{Health, TroubleSource};
+use crate::next_edit_model::NextEditModel;
+use crate::parts::Parts;
+use crate::recorder::Recorder;
+use crate::settings::Settings;
+use crate::snooze::Snoozes;
 use adapters::registry::Registry;
 use anyhow::Result;
 use engine::worker::EngineHandle;

@@ -1,7 +1,7 @@
 //! Tests that a state derived with a checkpoint equals one derived from the whole log: random event
 //! streams are cut anywhere, with updates and trials between the cuts.
 
-use crate::services::derived_state::{DerivedInputs, DerivedState};
+use crate::derived_state::{DerivedInputs, DerivedState};
 use feedback::event::{
     ArmRecord, Completion, Decision, Defect, EventKind, Evidence, GateRecord, KeptCheck, Outcome,
     StopReason, TokenRecord,

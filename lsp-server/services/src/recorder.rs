@@ -3,9 +3,9 @@
 
 mod late;
 
-use crate::services::derived_state::{DerivedInputs, DerivedState, older};
-use crate::services::health::{Health, TroubleSource};
-use crate::services::settings::Settings;
+use crate::derived_state::{DerivedInputs, DerivedState, older};
+use crate::health::{Health, TroubleSource};
+use crate::settings::Settings;
 use anyhow::{Result, bail, ensure};
 use arc_swap::ArcSwap;
 use feedback::checkpoint::Checkpoint;

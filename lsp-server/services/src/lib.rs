@@ -14,6 +14,10 @@
 //! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one
 //! assignment. That of [`handed_prompts`] is held while a file is written, and no request takes it.
 
+// As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![warn(clippy::disallowed_types)]
+
 pub mod activity;
 pub mod adapter_service;
 pub mod checkpoint;

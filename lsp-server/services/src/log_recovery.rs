@@ -1,8 +1,8 @@
 //! Reopens a log that could not be written because the disk was full or did not answer. It needs no
 //! restart, and nobody waits for it.
 
-use crate::services::Services;
-use crate::services::derived_state::DerivedInputs;
+use crate::Services;
+use crate::derived_state::DerivedInputs;
 use anyhow::Result;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

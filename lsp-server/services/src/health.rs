@@ -1,7 +1,7 @@
 //! What is wrong at the moment. Each source of trouble has one slot, so that a source that recovers
 //! does not hide another's trouble.
 
-use crate::services::part::Part;
+use crate::part::Part;
 use parking_lot::Mutex;
 
 /// A source of trouble.
