@@ -11,7 +11,6 @@ pub mod cli;
 pub mod daemon;
 mod learning;
 pub mod protocol;
-mod report;
 mod session;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]

@@ -12,16 +12,11 @@ use std::path::Path;
 const BINARY: &str = "lsp-server";
 
 /// Its floors from top to bottom. A module imports what stands below its floor.
-const FLOORS: &str = "cli > daemon > protocol > app > session, learning, report";
+const FLOORS: &str = "cli > daemon > protocol > app > session, learning";
 
 /// Crates that a single folder of the binary names.
-const OWNERS: [(&str, &str); 5] = [
-    ("comfy_table", "report"),
-    ("model_fetch", "cli"),
-    ("textwrap", "report"),
-    ("tower_lsp", "protocol"),
-    ("tower_service", "protocol"),
-];
+const OWNERS: [(&str, &str); 3] =
+    [("model_fetch", "cli"), ("tower_lsp", "protocol"), ("tower_service", "protocol")];
 
 /// The name of the modules that ask for the operating system, and the words of a `cfg` that do.
 const PLATFORM: &str = "platform";

@@ -12,13 +12,13 @@ mod status_line;
 pub mod team;
 
 use crate::learning::{contribution, trial_runner};
-use crate::report::status::StatusLine;
 use crate::session::Session;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::log::EventLog;
 use host::paths::Paths;
+use report::status::StatusLine;
 use services::Services;
 use services::adapter_service::ServedModel;
 use services::learner_status::{LearnerState, LearnerStatus};

@@ -1,11 +1,11 @@
 //! Collects what `hone status` shows from the services.
 
 use crate::app::App;
-use crate::report::status::{
+use engine::unloading::Resident;
+use report::status::{
     AdapterStatus, ContextStatus, DaemonStatus, Evidence, LearnerView, ModelFile, ModelMemory,
     ModelStatus, Status,
 };
-use engine::unloading::Resident;
 
 impl App {
     pub fn status(&self) -> Status {

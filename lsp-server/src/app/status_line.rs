@@ -1,8 +1,8 @@
 //! The status line that editors show. It is computed from what the services publish, and sent to
 //! every connection when it changes.
 
-use crate::report::status::StatusLine;
 use feedback::event::AdapterVersion;
+use report::status::StatusLine;
 use services::Services;
 use services::learner_status::{LearnerState, LearnerStatus};
 use services::snooze::Until;

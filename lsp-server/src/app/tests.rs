@@ -3,8 +3,6 @@
 mod year;
 
 use super::*;
-use crate::report::layout::Layout;
-use crate::report::status::screen;
 use crate::session::request::Trigger;
 use crate::testing;
 use adapters::import::ImportedFile;
@@ -24,6 +22,8 @@ use models::file::faults::FailingWrite;
 use privacy::forget_scope::Scope;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use report::layout::Layout;
+use report::status::screen;
 use ropey::Rope;
 use services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
 use std::ops::ControlFlow;

@@ -3,11 +3,11 @@
 use crate::cli::event_log;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::report::export::{ExportEnd, stream_all, without_code};
-use crate::report::offers::{OfferHistory, Offers};
 use anyhow::{Context, Result, bail};
 use feedback::event::Event;
 use host::paths::Paths;
+use report::export::{ExportEnd, stream_all, without_code};
+use report::offers::{OfferHistory, Offers};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;

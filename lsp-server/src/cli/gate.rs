@@ -4,11 +4,11 @@ use crate::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
 use crate::cli::inspect;
 use crate::cli::output;
 use crate::cli::settings::Configured;
-use crate::report::layout::{Column, Layout};
 use adapters::gate_prior;
 use anyhow::{Context, Result, ensure};
 use host::paths::Paths;
 use policy::gate::{Gate, GateStatus};
+use report::layout::{Column, Layout};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,7 @@ pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {
         emit!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?)?;
         return Ok(());
     }
-    let lines = crate::report::status::trial_lines(&evidence);
+    let lines = report::status::trial_lines(&evidence);
     if lines.is_empty() {
         say!("There is no trial yet. The next update begins one.")?;
     } else {

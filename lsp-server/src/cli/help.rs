@@ -2,8 +2,8 @@
 //! in every width.
 
 use crate::cli::output;
-use crate::report::layout::Layout;
 use clap::Command;
+use report::layout::Layout;
 
 /// The widest that help becomes, as clap has it.
 const COLUMNS_MAX: usize = 100;
@@ -72,8 +72,8 @@ fn paragraphs(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::cli::Cli;
-    use crate::report::layout::tests::assert_fits;
     use clap::CommandFactory;
+    use report::testing::assert_fits;
 
     #[test]
     fn every_command_that_is_not_hidden_stands_in_one_group() {

@@ -6,14 +6,14 @@ use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use crate::daemon::loading;
-use crate::report::status::{
-    AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
-};
 use adapters::registry::Registry;
 use anyhow::{Context, Result};
 use feedback::log::{EventLog, MemoryLog};
 use host::paths::Paths;
 use models::store::Store;
+use report::status::{
+    AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
+};
 use services::adapter_service::Swaps;
 use services::derived_state::{DerivedInputs, DerivedState};
 use services::learner_status::LearnerStatus;

@@ -8,8 +8,6 @@ use crate::cli::settings::Configured;
 use crate::cli::{config, output};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::report::layout::{Column, Layout};
-use crate::report::status::Status;
 use anyhow::Result;
 use clap::Subcommand;
 use host::paths::Paths;
@@ -19,6 +17,8 @@ use models::architecture;
 use models::manifest::{Catalogue, Manifest};
 use models::size::Size;
 use models::store::{ModelStatus, Store};
+use report::layout::{Column, Layout};
+use report::status::Status;
 use settings::Config;
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
 //! What commands print. A reader that has gone, such as `head`, is no error: the rest of the
 //! output is dropped, and the command does its work to the end.
 
-use crate::report::layout::Layout;
 use anyhow::{Context, Result};
 use console::Term;
+use report::layout::Layout;
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 

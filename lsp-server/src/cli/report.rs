@@ -3,12 +3,12 @@
 use crate::cli::events::each_offer;
 use crate::cli::output;
 use crate::cli::settings::Configured;
-use crate::report::{Adapter, ReportBuilder, page::page, table::table};
 use adapters::registry::Registry;
 use anyhow::{Context, Result, bail};
 use host::paths::Paths;
 use jiff::tz::TimeZone;
 use models::file::write_atomic;
+use report::{Adapter, ReportBuilder, page::page, table::table};
 use std::path::PathBuf;
 
 #[derive(clap::Args)]

@@ -1,10 +1,10 @@
 //! `hone events --verdicts`: the verdicts on the offers, for other programs.
 
 use crate::cli::events::{each_offer, is_broken_pipe};
-use crate::report::export::without_code;
-use crate::report::offers::OfferHistory;
 use anyhow::{Context, Result};
 use host::paths::Paths;
+use report::export::without_code;
+use report::offers::OfferHistory;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -55,9 +55,9 @@ fn line(history: &OfferHistory, with_code: bool) -> Result<Option<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::offers::tests::group;
     use feedback::event::{EventKind, Evidence, Outcome};
     use fixtures::completion;
+    use report::testing::group;
 
     fn judged(id: &str, outcome: Outcome) -> Vec<EventKind> {
         let evidence = Evidence::Command;

@@ -3,10 +3,10 @@
 use crate::cli::output;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
-use crate::report::layout::Layout;
 use anyhow::Result;
 use host::paths::Paths;
 use privacy::forget_scope::names_of;
+use report::layout::Layout;
 use services::recent_requests::{AskedFor, RecentRequest};
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 
 use super::messages::{ACCEPT_COMMAND, DidChangeStatus};
 use super::{copilot, next_edit};
-use crate::report::status::StatusLine;
 use completion::document::Encoding;
+use report::status::StatusLine;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_lsp::ls_types::notification::Notification;

@@ -165,7 +165,7 @@ pub struct LearnAnswer {
 pub enum DidChangeStatus {}
 
 impl Notification for DidChangeStatus {
-    type Params = crate::report::status::StatusLine;
+    type Params = report::status::StatusLine;
     const METHOD: &'static str = "didChangeStatus";
 }
 

@@ -1,9 +1,9 @@
 //! The daemon, its socket, the GPU, and what failed last.
 
 use super::{Check, Patient};
-use crate::report::status::DaemonStatus;
 use host::platform::files;
 use models::size::Size;
+use report::status::DaemonStatus;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 

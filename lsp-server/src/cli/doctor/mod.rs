@@ -13,10 +13,10 @@ mod screen;
 use crate::cli::settings::Configured;
 use crate::cli::surroundings::Surroundings;
 use crate::cli::{ToldAlready, inspect, output};
-use crate::report::status::Status;
 use anyhow::Result;
 use host::paths::Paths;
 use public::Public;
+use report::status::Status;
 use serde::Serialize;
 use std::time::Duration;
 

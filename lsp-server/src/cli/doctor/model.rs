@@ -2,11 +2,11 @@
 
 use super::{ANSWER_LIMIT, Check, Patient};
 use crate::cli::events::each_offer;
-use crate::report::status::Status;
 use feedback::event::Completion;
 use feedback::job::Distribution;
 use models::size::Size;
 use models::store::Store;
+use report::status::Status;
 use std::collections::VecDeque;
 use sysinfo::{MemoryRefreshKind, System};
 

@@ -1,8 +1,8 @@
 //! The doctor's findings as one screen for a person.
 
 use super::{Check, Report, State};
-use crate::report::layout::Layout;
 use console::style;
+use report::layout::Layout;
 
 pub fn screen(report: &Report, layout: Layout) -> String {
     let mut before = "";
@@ -51,7 +51,7 @@ fn sum(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::layout::tests::{WIDTHS, assert_fits};
+    use report::testing::{WIDTHS, assert_fits};
 
     #[test]
     fn what_to_do_stands_below_what_was_found() {

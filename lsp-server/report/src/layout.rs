@@ -132,21 +132,9 @@ fn grid(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Strin
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-
-    /// The widths in which everything is looked at.
-    pub const WIDTHS: [usize; 4] = [40, 60, 80, 120];
-
-    /// Fails if a line is longer than the width although words could wrap, or ends with blanks.
-    pub fn assert_fits(text: &str, width: Option<usize>) {
-        for line in text.lines() {
-            assert_eq!(line, line.trim_end(), "no line ends with blanks:\n{text}");
-            let words = line.split_whitespace().count();
-            let fits = width.is_none_or(|width| display_width(line) <= width);
-            assert!(fits || words == 1, "{} columns of {width:?}: {line}\n{text}", line.len());
-        }
-    }
+    use crate::testing::{WIDTHS, assert_fits};
 
     fn rows() -> Vec<Vec<String>> {
         let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();

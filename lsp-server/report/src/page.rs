@@ -45,8 +45,8 @@ fn thousands(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::ReportBuilder;
-    use crate::report::tests::report;
+    use crate::ReportBuilder;
+    use crate::tests::report;
 
     #[test]
     fn the_page_stands_alone_and_holds_no_path_and_no_code() {

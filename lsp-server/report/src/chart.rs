@@ -243,7 +243,7 @@ pub fn latency(report: &Report) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::report;
+    use crate::tests::report;
 
     #[test]
     fn charts_are_drawn_in_the_pages_colours_alone() {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_empty_report_has_empty_charts() {
-        let empty = crate::report::ReportBuilder::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
+        let empty = crate::ReportBuilder::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
         for draw in [accept_by_version, rates, saved, latency] {
             assert_eq!(draw(&empty).unwrap(), "");
         }

@@ -99,22 +99,11 @@ impl OfferHistory {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use feedback::testing::{numbered, outcome};
+    use crate::testing::group;
+    use feedback::testing::outcome;
     use fixtures::completion;
-
-    /// Groups events that are ten milliseconds apart.
-    pub fn group(events: Vec<EventKind>, mut each: impl FnMut(OfferHistory)) {
-        let mut offers = Offers::new(|history| {
-            each(history);
-            Ok(())
-        });
-        for event in numbered(events) {
-            offers.event(event).unwrap();
-        }
-        offers.finish().unwrap();
-    }
 
     fn rewards(events: Vec<EventKind>) -> Vec<(OfferId, Option<f32>, Option<u64>)> {
         let mut all = vec![];

@@ -134,7 +134,7 @@ fn describe(adapter: &Adapter) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::tests::report;
+    use crate::tests::report;
 
     #[test]
     fn the_active_adapters_line_is_straight_and_a_branch_leaves_it() {

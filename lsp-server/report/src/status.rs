@@ -1,7 +1,7 @@
 //! The status that `hone status` shows: JSON for other tools, one screen for a person, and the line
 //! in editors.
 
-use crate::report::layout::Layout;
+use crate::layout::Layout;
 use adapters::registry::{IMPORTED, Registry};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;

@@ -82,11 +82,11 @@ fn row(name: &str, figures: &Figures) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::layout::tests::{WIDTHS, assert_fits};
+    use crate::testing::{WIDTHS, assert_fits};
 
     #[test]
     fn every_version_has_a_line_with_its_interval() {
-        let text = table(&crate::report::tests::report(), Layout::UNLIMITED);
+        let text = table(&crate::tests::report(), Layout::UNLIMITED);
         assert!(text.starts_with("qwen2.5-coder-0.5b, 2026-01-01 to 2026-01-21\n"), "{text}");
         assert!(text.contains("\nv3 ") && text.contains(" % ("), "{text}");
         assert!(text.contains("\nonly brackets "), "{text}");
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn all_columns_fit_an_ordinary_terminal() {
-        let report = crate::report::tests::report();
+        let report = crate::tests::report();
         for width in WIDTHS {
             let text = table(&report, Layout::of_width(width));
             assert_fits(&text, Some(width));

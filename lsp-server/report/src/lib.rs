@@ -1,6 +1,10 @@
 //! The report of `hone report`: what became of the offers, by adapter and by day. It has numbers
 //! only, and none of the user's text.
 
+// As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![warn(clippy::disallowed_types)]
+
 pub mod chart;
 pub mod export;
 pub mod layout;
@@ -10,9 +14,10 @@ pub mod outlook;
 pub mod page;
 pub mod status;
 pub mod table;
+pub mod testing;
 
-use crate::report::offers::OfferHistory;
-use crate::report::outlook::{Outlook, OutlookBuilder};
+use crate::offers::OfferHistory;
+use crate::outlook::{Outlook, OutlookBuilder};
 use adapters::registry::{Entry, IMPORTED};
 use completion::auto_closed::only_closes;
 use feedback::event::{AdapterVersion, Outcome, Typed};
@@ -352,7 +357,7 @@ impl ReportBuilder {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::offers::Offers;
+    use crate::offers::Offers;
     use feedback::event::{Event, EventKind, Evidence};
     use fixtures::completion;
 
