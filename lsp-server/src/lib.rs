@@ -9,14 +9,11 @@
 mod app;
 pub mod cli;
 pub mod daemon;
-mod learning;
 pub mod protocol;
 mod session;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]
 mod testing;
 
-// What `hone-lab` makes of texts is what a history makes of them.
-pub use learning::history::texts;
 // The prompts that it lays out quote what a server's do.
 pub use session::imports;

@@ -11,13 +11,13 @@ mod status;
 mod status_line;
 pub mod team;
 
-use crate::learning::{contribution, trial_runner};
 use crate::session::Session;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
 use feedback::log::EventLog;
 use host::paths::Paths;
+use learning::{contribution, trial_runner};
 use report::status::StatusLine;
 use services::Services;
 use services::adapter_service::ServedModel;

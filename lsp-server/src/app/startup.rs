@@ -1,10 +1,6 @@
 //! Starts an [`App`] from the files and flags: chooses the model, the engine and the clock.
 
 use crate::app::App;
-use crate::learning::LearnNow;
-use crate::learning::LearnerProgram;
-use crate::learning::preemption::LearnerPreemption;
-use crate::learning::supervisor::Supervisor;
 use adapters::registry::adapter_file;
 use anyhow::{Context, Result, ensure};
 use engine::EngineError;
@@ -17,6 +13,10 @@ use feedback::clock::{Clock, ManualClock, MovableClock, SystemClock};
 use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use host::paths::Paths;
+use learning::LearnNow;
+use learning::LearnerProgram;
+use learning::preemption::LearnerPreemption;
+use learning::supervisor::Supervisor;
 use models::checked_file::CheckedFile;
 use models::fim::FimTemplate;
 use models::manifest::{Catalogue, Manifest};

@@ -2,12 +2,12 @@
 //! here a contribution is made and a version of the shared part is checked, kept and tried.
 
 use crate::app::App;
-use crate::learning::contribution::{EPISODES_MAX, Request};
-use crate::learning::trial_runner;
 use adapters::registry::{AdapterCandidate, Entry, Registry, TEAM_JOB};
 use adapters::team::{Contributed, Joined, Ledger, Outcome, Received, TeamFiles};
 use anyhow::{Context, Result, ensure};
 use feedback::job::UpdateReport;
+use learning::contribution::{EPISODES_MAX, Request};
+use learning::trial_runner;
 use models::adapter::LoraAdapter;
 use models::file::hex;
 use models::gguf::Gguf;

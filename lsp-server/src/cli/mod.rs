@@ -314,7 +314,8 @@ fn completions(shell: Shell) -> Result<()> {
 }
 
 /// The crates whose log lines are written.
-const OUR_CRATES: [&str; 6] = ["hone", "adapters", "engine", "files", "privacy", "services"];
+const OUR_CRATES: [&str; 7] =
+    ["hone", "adapters", "engine", "files", "learning", "privacy", "services"];
 
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;

@@ -8,13 +8,13 @@ use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_li
 use crate::daemon::http::{self, HttpState};
 use crate::daemon::loading::LoadingNote;
 use crate::daemon::log_file;
-use crate::learning::LearnNow;
 use crate::protocol::handlers;
 use anyhow::{Result, anyhow, bail};
 use host::paths::Paths;
 use host::platform::connection::{self, Listener, Stream, WriteHalf};
 use host::platform::process::Termination;
 use host::tasks;
+use learning::LearnNow;
 use report::export;
 use services::health::TroubleSource;
 use services::part::Part;

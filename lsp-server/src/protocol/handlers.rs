@@ -20,11 +20,11 @@ use super::messages::{
 };
 use super::next_edit::{InlineEditParams, InlineEdits};
 use crate::app::App;
-use crate::learning::LearnNow;
 use crate::session::request::Trigger;
 use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
 use completion::document::{Document, Position};
 use host::addresses;
+use learning::LearnNow;
 use parking_lot::Mutex;
 use privacy::forget_scope::{self, Forgotten, Scope};
 use report::status::{self, StatusLine};

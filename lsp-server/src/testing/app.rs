@@ -1,7 +1,6 @@
 //! Starts the app with a scripted engine, for unit tests.
 
 use crate::app::App;
-use crate::learning::trial_runner;
 use crate::session::request::Trigger;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
@@ -13,6 +12,7 @@ use feedback::log::EventLog;
 use feedback::sled_log::SledLog;
 use fixtures::scripted::scripted_model;
 use host::paths::Paths;
+use learning::trial_runner;
 use ropey::Rope;
 use settings::Config;
 use std::sync::Arc;

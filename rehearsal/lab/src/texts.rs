@@ -9,7 +9,7 @@ use engine::speed::PromptSpeed;
 use engine::{Engine, Request};
 use feedback::episode::Episode;
 use feedback::event::{Completion, Evidence, Outcome, Sampling};
-use hone::texts::{Episodes, Written};
+use learning::history::texts::{Episodes, Written};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use settings::Config;

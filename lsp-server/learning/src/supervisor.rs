@@ -5,10 +5,10 @@
 mod attempts;
 mod for_team;
 
-use crate::learning::preemption::LearnerPreemption;
-use crate::learning::process::{Ended, Learner, LearnerProgram};
-use crate::learning::resources::Resources;
-use crate::learning::{contribution, install, job};
+use crate::preemption::LearnerPreemption;
+use crate::process::{Ended, Learner, LearnerProgram};
+use crate::resources::Resources;
+use crate::{contribution, install, job};
 use anyhow::Result;
 use attempts::GivenUp;
 use feedback::episode::Batch;

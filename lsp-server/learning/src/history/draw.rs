@@ -2,7 +2,7 @@
 //! links no git.
 #![allow(clippy::disallowed_types, reason = "it starts hone-rehearse, from its own folder")]
 
-use crate::learning::history::texts::Written;
+use crate::history::texts::Written;
 use anyhow::{Context, Result, bail, ensure};
 use completion::prompt::Window;
 use host::addresses::name_of_file;

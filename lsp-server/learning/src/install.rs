@@ -1,6 +1,6 @@
 //! The way of a candidate into the registry: its file is checked, and it serves or is on trial.
 
-use crate::learning::trial_runner;
+use crate::trial_runner;
 use adapters::registry::{AdapterCandidate, Entry, Registry};
 use anyhow::{Context, Result, ensure};
 use feedback::episode::Batch;

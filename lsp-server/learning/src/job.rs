@@ -1,6 +1,6 @@
 //! The jobs of the learner: updates, contributions to a team, and rounds on a history.
 
-use crate::learning::contribution;
+use crate::contribution;
 use adapters::history::HistoryFiles;
 use feedback::episode::{Batch, Episode};
 use feedback::event::AdapterVersion;

@@ -2,10 +2,10 @@
 //! has the form that a team shares (`models: team/`), which is the better start for the texts of
 //! strangers: docs/lab/refuted.md and docs/lab/history.md. Each round is saved.
 
-use crate::learning::contribution::read_values;
-use crate::learning::job::Rounds;
-use crate::learning::preemption::LearnerPreemption;
-use crate::learning::process::{Ended, Learner, LearnerProgram};
+use crate::contribution::read_values;
+use crate::job::Rounds;
+use crate::preemption::LearnerPreemption;
+use crate::process::{Ended, Learner, LearnerProgram};
 use adapters::history::HistoryFiles;
 use anyhow::{Result, bail};
 use feedback::episode::Episode;

@@ -1,6 +1,6 @@
 //! Runs trials: begins them, scores references with their arms, and ends them.
 
-use crate::learning::holdout_check;
+use crate::holdout_check;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
 use engine::{EngineError, ScorePrompt, ScoreRequest};

@@ -1,7 +1,7 @@
 //! Learning for a team: the supervisor runs a job that trains the shared part alone.
 
 use super::{Supervisor, UpdateCause, resources};
-use crate::learning::{contribution, job};
+use crate::{contribution, job};
 use anyhow::{Result, bail, ensure};
 use feedback::episode::Batch;
 use feedback::event::OfferId;

@@ -2,7 +2,7 @@
 //! with its parent.
 #![allow(clippy::disallowed_types, reason = "it starts hone-learner, from its own folder")]
 
-use crate::learning::preemption::LearnerPreemption;
+use crate::preemption::LearnerPreemption;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use completion::limits::TOKENS_MAX;
 use feedback::job::{Cancel, JOB_FORMAT, Job, JobProgress, LearnerLine, UpdateReport};
