@@ -10,10 +10,6 @@ mod app;
 pub mod cli;
 pub mod daemon;
 pub mod protocol;
-mod session;
 #[cfg(test)]
 #[allow(clippy::disallowed_types, reason = "the processes are the tests' own")]
 mod testing;
-
-// The prompts that it lays out quote what a server's do.
-pub use session::imports;

@@ -12,7 +12,7 @@ use std::path::Path;
 const BINARY: &str = "lsp-server";
 
 /// Its floors from top to bottom. A module imports what stands below its floor.
-const FLOORS: &str = "cli > daemon > protocol > app > session";
+const FLOORS: &str = "cli > daemon > protocol > app";
 
 /// Crates that a single folder of the binary names.
 const OWNERS: [(&str, &str); 3] =

@@ -2,9 +2,9 @@
 
 use crate::app::App;
 use crate::app::retention::Retention;
-use crate::session::Session;
 use services::checkpoint;
 use services::log_recovery::LogRecovery;
+use session::Session;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 

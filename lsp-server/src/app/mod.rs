@@ -11,7 +11,6 @@ mod status;
 mod status_line;
 pub mod team;
 
-use crate::session::Session;
 use anyhow::Result;
 use engine::worker::EngineHandle;
 use feedback::clock::Clock;
@@ -24,6 +23,7 @@ use services::adapter_service::ServedModel;
 use services::learner_status::{LearnerState, LearnerStatus};
 use services::next_edit_model::NextEditModel;
 use services::part::Part;
+use session::Session;
 use sessions::Sessions;
 use settings::Config;
 use std::sync::{Arc, OnceLock};

@@ -1,8 +1,8 @@
 //! The editor connections that are open.
 
-use crate::session::Session;
 use parking_lot::Mutex;
 use services::Services;
+use session::Session;
 use std::sync::{Arc, Weak};
 
 #[derive(Default)]

@@ -3,7 +3,6 @@
 mod year;
 
 use super::*;
-use crate::session::request::Trigger;
 use crate::testing;
 use adapters::import::ImportedFile;
 use adapters::registry::Registry;
@@ -26,6 +25,7 @@ use report::layout::Layout;
 use report::status::screen;
 use ropey::Rope;
 use services::derived_state::{CHECKPOINT_EVENTS, DerivedInputs, DerivedState};
+use session::request::Trigger;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -314,8 +314,8 @@ fn completions(shell: Shell) -> Result<()> {
 }
 
 /// The crates whose log lines are written.
-const OUR_CRATES: [&str; 7] =
-    ["hone", "adapters", "engine", "files", "learning", "privacy", "services"];
+const OUR_CRATES: [&str; 8] =
+    ["hone", "adapters", "engine", "files", "learning", "privacy", "services", "session"];
 
 /// Threads for messages and files; inference has its own.
 const RUNTIME_THREADS: usize = 2;

@@ -2,10 +2,10 @@
 //! account, which Hone does not need, and, from clients of the older agent, requests of their own
 //! for completions.
 
-use crate::session::Suggestion;
 use completion::document::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use session::Suggestion;
 use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};

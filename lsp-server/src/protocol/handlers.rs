@@ -20,8 +20,6 @@ use super::messages::{
 };
 use super::next_edit::{InlineEditParams, InlineEdits};
 use crate::app::App;
-use crate::session::request::Trigger;
-use crate::session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
 use completion::document::{Document, Position};
 use host::addresses;
 use learning::LearnNow;
@@ -33,6 +31,8 @@ use serde_json::{Value, json};
 use services::reason::Reason;
 use services::recent_requests::RecentRequest;
 use services::snooze::Snooze;
+use session::request::Trigger;
+use session::{Completed, Entry, Selected, Session, SessionError, Suggestion};
 use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;

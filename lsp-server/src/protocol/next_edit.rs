@@ -2,12 +2,12 @@
 //! edit or none, because clients differ in what they do with several, and is never `null`.
 
 use super::messages::{ACCEPT_COMMAND, ReasonNote};
-use crate::session::OfferedEdit;
-use crate::session::request::Trigger;
 use completion::document::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use services::reason::Reason;
+use session::OfferedEdit;
+use session::request::Trigger;
 use tower_lsp::ls_types::{self as lsp, Command, InlineCompletionTriggerKind, Range, Uri};
 
 /// `textDocument/copilotInlineEdit`

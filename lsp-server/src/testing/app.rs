@@ -1,7 +1,6 @@
 //! Starts the app with a scripted engine, for unit tests.
 
 use crate::app::App;
-use crate::session::request::Trigger;
 use adapters::registry::{AdapterCandidate, Registry};
 use anyhow::Result;
 use completion::document::{Document, Position};
@@ -14,6 +13,7 @@ use fixtures::scripted::scripted_model;
 use host::paths::Paths;
 use learning::trial_runner;
 use ropey::Rope;
+use session::request::Trigger;
 use settings::Config;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! A working day of fifty editors on a scripted engine, run as fast as possible. Memory must not
 //! grow after noon.
 
-use crate::session::request::Trigger;
-use crate::session::{Session, SessionError};
 use completion::document::{Document, Position};
 use feedback::clock::{Clock, ManualClock};
 use feedback::sled_log::SledLog;
 use ropey::Rope;
+use session::request::Trigger;
+use session::{Session, SessionError};
 use settings::Config;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,13 +3,13 @@
 
 use super::EditorState;
 use crate::protocol::lost::LOST;
-use crate::session::Session;
 use crate::testing::daemon::{Editor, TestDaemon};
 use host::addresses;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use session::Session;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! LSP's messages about notebooks, whose cells are documents of their own.
 
 use super::Backend;
-use crate::session::SessionError;
-use crate::session::notebooks::Cell;
 use host::addresses;
+use session::SessionError;
+use session::notebooks::Cell;
 use tower_lsp::ls_types::{
     NotebookCell, NotebookCellKind, NotebookDocumentCellChange,
     NotebookDocumentCellChangeStructure, TextDocumentItem, Uri,

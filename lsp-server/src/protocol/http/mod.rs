@@ -5,11 +5,11 @@ mod language;
 mod text;
 
 use crate::app::App;
-use crate::session::SessionError;
-use crate::session::request::Trigger;
 use api::{Answer, Backend, Model, Offered, Request, Unavailable};
 use feedback::event::OfferId;
 use parking_lot::Mutex;
+use session::SessionError;
+use session::request::Trigger;
 use std::sync::Arc;
 use text::{Given, Insertable, Place, Text};
 

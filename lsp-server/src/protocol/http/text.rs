@@ -2,7 +2,6 @@
 //! date, and the offer that was made last.
 
 use super::language;
-use crate::session::{AheadAnswer, Session};
 use api::{
     Answer, Around, Asks, Before, Change, Ended, File, KEY_CHARS, Known, Offered, Reading, Request,
     UNREAD_MS, read, shared_bytes,
@@ -11,6 +10,7 @@ use completion::document::{Document, Encoding, Position};
 use completion::languages;
 use feedback::event::OfferId;
 use host::addresses;
+use session::{AheadAnswer, Session};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;

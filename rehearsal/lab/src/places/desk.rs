@@ -65,7 +65,7 @@ impl<'a> Desk<'a> {
         let text = Rope::from_str(&change.before);
         let read = |_: &str| true;
         let root = Some(self.tree.root().to_owned());
-        let imported = hone::imports::read(root, &path, &text, read);
+        let imported = session::imports::read(root, &path, &text, read);
         self.current = path.display().to_string();
         let language = change.language.to_owned();
         let document = Document { path: self.current.clone(), language, version: 1, text };

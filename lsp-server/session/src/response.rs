@@ -1,8 +1,8 @@
 //! The engine's answer to a request: which part of it is shown, why, and what is recorded of it.
 
 use super::{Completed, SessionError, State, Turn};
-use crate::session::gate::ask_gate;
-use crate::session::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
+use crate::gate::ask_gate;
+use crate::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
 use completion::blocks::{Tokens, first_line};
 use completion::defects::find_defect;
 use completion::postprocess::is_unfinished;

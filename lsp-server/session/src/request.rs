@@ -2,8 +2,8 @@
 //! answered from what is on screen or from what was computed before, without the engine.
 
 use super::{Completed, Computing, Entry, Selected, SessionError, State, Suggestion, Turn};
-use crate::session::gate::ask_gate;
-use crate::session::other_code::limits;
+use crate::gate::ask_gate;
+use crate::other_code::limits;
 use completion::auto_closed::is_between_braces;
 use completion::debounce::CursorKind;
 use completion::document::{Position, Source};

@@ -3,7 +3,7 @@
 //! offer stands at once. Where the model ends a line, the next one is computed in any case.
 
 use super::State;
-use crate::session::request::{CursorContext, PendingRequest, Trigger, stop_rule};
+use crate::request::{CursorContext, PendingRequest, Trigger, stop_rule};
 use completion::postprocess::NearbyText;
 use engine::Request;
 use feedback::event::Decision;

@@ -3,7 +3,7 @@
 //! and kept, and nothing is recorded of it before its client has come to its place.
 
 use super::{CurrentRequest, Session, SessionError, State, Turn, asking};
-use crate::session::response::ResponseBuilder;
+use crate::response::ResponseBuilder;
 use completion::document::Position;
 use completion::postprocess::replaced_suffix;
 use engine::EngineError;

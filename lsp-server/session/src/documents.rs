@@ -2,8 +2,8 @@
 //! moves.
 
 use super::{Session, SessionError, State, Turn, other_code};
-use crate::session::imports;
-use crate::session::notebooks::{Cell, Joined, note_edit};
+use crate::imports;
+use crate::notebooks::{Cell, Joined, note_edit};
 use completion::document::{Document, Edit, Position};
 use privacy::QuotableFiles;
 use std::path::{Path, PathBuf};
@@ -113,8 +113,8 @@ impl Session {
         }
     }
 
-    /// The open documents: the name, language and text of each, and whether it is a cell.
-    #[cfg(test)]
+    /// The open documents: the name, language and text of each, and whether it is a cell. Only tests
+    /// compare them.
     pub fn held(&self) -> std::collections::BTreeMap<String, (String, String, String, bool)> {
         self.read(|state| {
             let held = |(uri, document): (&String, &Document)| {

@@ -6,8 +6,8 @@ use super::lsp_text::{self, Change};
 use super::screen::{Ghost, Item};
 use super::steps::{Act, Step};
 use super::story::{Found, Held, Story};
-use crate::session::request::{Start, Trigger};
-use crate::session::{CurrentRequest, SessionError, Suggestion};
+use crate::request::{Start, Trigger};
+use crate::{CurrentRequest, SessionError, Suggestion};
 use completion::document::{Encoding, Position};
 use feedback::event::Outcome;
 

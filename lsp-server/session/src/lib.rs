@@ -9,6 +9,9 @@
 //! request that reaches the engine takes three turns: it arrives, its prompt is prepared, and its
 //! answer is finished.
 
+// As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
+#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![warn(clippy::disallowed_types)]
 // The disk is asked by the crate `files` alone, and no task is without an owner: clippy.toml.
 #![warn(clippy::disallowed_methods)]
 
@@ -34,12 +37,10 @@ pub use completed::Completed;
 pub use next_edit::OfferedEdit;
 pub use selected::{Entry, Selected};
 
-use crate::session::completed::OpenRequest;
-use crate::session::notebooks::Notebooks;
-use crate::session::request::{
-    Arrived, ArrivedRequest, ClientRequest, PendingRequest, Start, Trigger,
-};
-use crate::session::response::ResponseBuilder;
+use crate::completed::OpenRequest;
+use crate::notebooks::Notebooks;
+use crate::request::{Arrived, ArrivedRequest, ClientRequest, PendingRequest, Start, Trigger};
+use crate::response::ResponseBuilder;
 use completion::debounce::Debounce;
 use completion::document::{Document, Encoding, PastTheEnd, Position, Source};
 use completion::indentation::Indentation;

@@ -9,7 +9,7 @@ mod suggestion_list;
 mod unserved;
 
 use super::*;
-use crate::session::request::CursorContext;
+use crate::request::CursorContext;
 use engine::Engine;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::{Clock, ManualClock};

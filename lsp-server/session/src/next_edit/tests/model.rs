@@ -2,9 +2,9 @@
 //! to. The model is scripted.
 
 use super::{URI, User, open};
-use crate::session::Session;
-use crate::session::next_edit::OfferedEdit;
-use crate::session::request::Trigger;
+use crate::Session;
+use crate::next_edit::OfferedEdit;
+use crate::request::Trigger;
 use completion::document::Position;
 use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;

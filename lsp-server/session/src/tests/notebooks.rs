@@ -1,7 +1,7 @@
 //! Notebooks: what the prompt in a cell reads, and what is recorded of it.
 
 use super::*;
-use crate::session::notebooks::Cell;
+use crate::notebooks::Cell;
 use completion::prompt::FimPrompt;
 
 const NOTEBOOK: &str = "file:///p/rates.ipynb";

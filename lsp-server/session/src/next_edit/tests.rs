@@ -2,10 +2,10 @@
 
 mod model;
 
-use crate::session::Session;
-use crate::session::next_edit::OfferedEdit;
-use crate::session::request::Trigger;
-use crate::session::tests::session_as_set;
+use crate::Session;
+use crate::next_edit::OfferedEdit;
+use crate::request::Trigger;
+use crate::tests::session_as_set;
 use completion::document::{Document, Edit, Encoding, Position};
 use engine::scripted::ScriptedEngine;
 use feedback::event::{EventKind, NextEditOutcome, Outcome};

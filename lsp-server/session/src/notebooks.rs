@@ -6,7 +6,7 @@
 
 use super::prompt_names::named_for_model;
 use super::{State, Turn};
-use crate::session::other_code::limits;
+use crate::other_code::limits;
 use completion::document::{Document, Edit};
 use completion::prompt::FimPrompt;
 use completion::prompt_builder::{PromptBuilder, PromptLimits};

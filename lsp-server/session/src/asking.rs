@@ -2,7 +2,7 @@
 //! session's lock is free meanwhile.
 
 use super::SessionError;
-use crate::session::request::PendingRequest;
+use crate::request::PendingRequest;
 use engine::{EngineError, Generated};
 use feedback::event::AdapterVersion;
 use services::Services;

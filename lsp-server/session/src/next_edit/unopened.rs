@@ -4,8 +4,8 @@
 use super::Asked;
 use super::finder::Finder;
 use super::scan::Scan;
-use crate::session::Session;
-use crate::session::request::Trigger;
+use crate::Session;
+use crate::request::Trigger;
 use services::reason::Reason;
 use services::settings::Current;
 use std::collections::HashSet;

@@ -2,7 +2,7 @@
 //! that the user can ask for it.
 
 use super::{SessionError, Suggestion};
-use crate::session::request::Trigger;
+use crate::request::Trigger;
 use completion::document::Position;
 use services::Services;
 use services::reason::Reason;

@@ -1,7 +1,7 @@
 //! A place that was found, with all that the gate and the log want to know of it.
 
 use super::Asked;
-use crate::session::State;
+use crate::State;
 use completion::document::Document;
 use feedback::event::NextEditKind;
 use feedback::secrets;

@@ -22,8 +22,8 @@ pub use inbox::Inbox;
 pub use offer::OfferedEdit;
 
 use super::{Session, State, Turn};
-use crate::session::completed::OpenRequest;
-use crate::session::request::Trigger;
+use crate::completed::OpenRequest;
+use crate::request::Trigger;
 use completion::document::Position;
 use parking_lot::Mutex;
 use services::Services;

@@ -1,6 +1,6 @@
 //! What clients say of offers: that they are shown, accepted or rejected. A message names an offer
 //! by its id and may come on another connection than the offer's, such as after a window was
-//! reloaded. The session that made the offer gets it ([`crate::app::App::session_of`]), and the log
+//! reloaded. The session that made the offer gets it (`app/mod.rs:session_of`), and the log
 //! itself once that session has ended.
 
 use super::{Session, State, Turn};
