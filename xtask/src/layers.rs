@@ -1,5 +1,5 @@
-//! `cargo xtask layers`: which modules may import each other, and which may ask for the operating
-//! system. What a crate may depend on is held by cargo and by deny.toml.
+//! `cargo xtask layers`: no modules of a crate import each other in a circle, and only some ask for
+//! the operating system. What a crate may depend on is held by cargo and by deny.toml.
 
 use crate::versions;
 use crate::workspace::Workspace;
@@ -8,11 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 
-/// The folder of the package whose modules stand on floors.
+/// The folder of the package with the binary. Each of its folders imports the one below it, so an
+/// import that leads up is part of a circle.
 const BINARY: &str = "lsp-server";
-
-/// Its floors from top to bottom. A module imports what stands below its floor.
-const FLOORS: &str = "cli > daemon > protocol > app";
 
 /// Crates that a single folder of the binary names.
 const OWNERS: [(&str, &str); 3] =
@@ -107,15 +105,14 @@ fn is_of_path(c: char) -> bool {
 }
 
 /// Returns what is wrong in a library or a program.
-fn problems(modules: &Modules, has_floors: bool) -> BTreeSet<String> {
+fn problems(modules: &Modules, is_binary: bool) -> BTreeSet<String> {
     let (mut problems, mut arrows) = (BTreeSet::new(), HashSet::new());
     for (from, text) in modules {
         let words = text.split(|c| !is_of_path(c));
         for path in words.filter(|word| word.contains("::")) {
-            let to = target(from, path, modules);
-            if has_floors && !may_name(from, path, to.as_deref()) {
+            if is_binary && !may_name(from, path) {
                 problems.insert(format!("`{from}` may not name `{path}`"));
-            } else if let Some(to) = to {
+            } else if let Some(to) = target(from, path, modules) {
                 arrows.extend(arrow(from, &to));
             }
         }
@@ -149,18 +146,11 @@ fn target(from: &str, path: &str, modules: &Modules) -> Option<String> {
     Some(to)
 }
 
-/// Returns true if a module of the binary may name a path, which leads to the module `to` or out of
-/// the crate. The root may name everything, and what has no floor stands below all.
-fn may_name(from: &str, path: &str, to: Option<&str>) -> bool {
+/// Returns true if a module of the binary may name a path. The root may name everything.
+fn may_name(from: &str, path: &str) -> bool {
     let Some(own) = from.split("::").nth(1) else { return true };
-    let Some(to) = to else {
-        let name = path.split("::").next();
-        return OWNERS.iter().all(|(one, owner)| name != Some(one) || own == *owner);
-    };
-    let Some(to) = to.split("::").nth(1) else { return false };
-    let has = |floor: &str, name| floor.split(", ").any(|one| one == name);
-    let level = |name| FLOORS.split(" > ").position(|floor| has(floor, name)).unwrap_or(usize::MAX);
-    own == to || level(own) < level(to)
+    let library = path.split("::").next();
+    OWNERS.iter().all(|(one, owner)| library != Some(one) || own == *owner)
 }
 
 /// Returns the two modules of one folder between which an import leads, whatever lies below them. A
@@ -188,32 +178,33 @@ fn circles(mut arrows: HashSet<(String, String)>) -> HashSet<(String, String)> {
 mod tests {
     use super::*;
 
-    /// Returns what is wrong in a crate of these modules and some empty ones.
+    /// Returns what is wrong in a crate of these modules and some others. One of them imports what
+    /// is below it.
     fn found(modules: &[(&str, &str)]) -> Vec<String> {
-        let empty = ["cli", "protocol", "report", "platform", "session", "session::b"];
-        let all = empty.iter().map(|name| (*name, "")).chain(modules.iter().copied());
+        let empty = ["app", "platform", "protocol", "protocol::b"].map(|name| (name, ""));
+        let above = ("cli", "use crate::protocol::b::B;");
+        let all = empty.into_iter().chain([above]).chain(modules.iter().copied());
         let all = all.map(|(name, text)| (format!("crate::{name}"), for_users(text)));
         problems(&all.collect(), true).into_iter().collect()
     }
 
     #[test]
-    fn an_import_goes_down_wherever_it_is_written() {
+    fn an_import_is_seen_wherever_it_is_written() {
         for (module, code, count) in [
-            ("session::a", "use crate::cli::Command;", 1),
-            ("session::a", "use crate::{platform, session::{a, b}, cli as command};", 1),
-            ("session::a", "use super::super::cli::*;", 1),
-            ("session::a", "fn f() { println!(\"{}\", crate::cli::NAME); }", 1),
-            ("session::a", "#[serde(with = \"crate::cli::format\")] struct S;", 1),
-            ("session::a", "use crate::report::Table;", 1),
-            ("session::a", "use tower_lsp::Client;", 1),
-            ("session::a", "#[cfg(not(test))]\nuse crate::cli::Command;", 1),
-            ("session::a", "#[cfg(not(unix))]\nfn f() {}", 1),
-            ("session::a", "fn f() { cfg!(target_os = \"macos\"); }", 1),
-            ("session::a", "use crate::platform;\nuse super::{b, S};\nuse std::cli::X;", 0),
-            ("session::a", "// crate::cli\n#[cfg(test)]\nfn f() {\n    crate::cli::f();\n}", 0),
-            ("session::a", "#[cfg(all(test, unix))]\nmod tests {\n\"\n}\"\nuse crate::cli;", 0),
-            ("cli", "use crate::session::{a::A, b};", 0),
-            ("protocol", "use tower_lsp::Client;", 0),
+            ("protocol::a", "use crate::cli::Command;", 2),
+            ("protocol::a", "use crate::{platform, protocol::{a, b}, cli as command};", 2),
+            ("protocol::a", "use super::super::cli::*;", 2),
+            ("protocol::a", "fn f() { println!(\"{}\", crate::cli::NAME); }", 2),
+            ("protocol::a", "#[serde(with = \"crate::cli::format\")] struct S;", 2),
+            ("protocol::a", "#[cfg(not(test))]\nuse crate::cli::Command;", 2),
+            ("protocol::a", "#[cfg(not(unix))]\nfn f() {}", 1),
+            ("protocol::a", "fn f() { cfg!(target_os = \"macos\"); }", 1),
+            ("protocol::a", "use crate::platform;\nuse super::{b, S};\nuse std::cli::X;", 0),
+            ("protocol::a", "// crate::cli\n#[cfg(test)]\nfn f() {\n    crate::cli::f();\n}", 0),
+            ("protocol::a", "#[cfg(all(test, unix))]\nmod tests {\n\"\n}\"\nuse crate::cli;", 0),
+            ("protocol::a", "use tower_lsp::Client;", 0),
+            ("app", "use tower_lsp::Client;", 1),
+            ("cli", "use crate::protocol::{a::A, b};", 0),
             ("platform", "#[cfg(not(unix))]\nfn f() {}", 0),
         ] {
             assert_eq!(found(&[(module, code)]).len(), count, "{code}");
@@ -222,12 +213,12 @@ mod tests {
 
     #[test]
     fn circles_are_found_between_files_of_a_folder() {
-        let a = ("session::a", "use super::b::B;");
-        let b = ("session::b", "fn f() -> crate::session::c::C {}");
-        assert_eq!(found(&[a, b, ("session::c", "")]), [""; 0]);
-        let found = found(&[a, b, ("session::c", "use super::a;")]);
+        let a = ("protocol::a", "use super::b::B;");
+        let b = ("protocol::b", "fn f() -> crate::protocol::c::C {}");
+        assert_eq!(found(&[a, b, ("protocol::c", "")]), [""; 0]);
+        let found = found(&[a, b, ("protocol::c", "use super::a;")]);
         assert_eq!(found.len(), 3, "{found:?}");
-        assert!(found[0].starts_with("`crate::session::a` imports `crate::session::b`,"));
+        assert!(found[0].starts_with("`crate::protocol::a` imports `crate::protocol::b`,"));
     }
 
     #[test]
