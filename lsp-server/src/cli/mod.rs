@@ -405,4 +405,16 @@ mod tests {
         heard.sort();
         assert_eq!(logging, heard);
     }
+
+    /// The filter also hears a crate whose name only begins like one of these.
+    #[test]
+    fn no_crate_of_others_is_heard() {
+        let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock");
+        let lock = std::fs::read_to_string(lock).unwrap();
+        for package in lock.split("[[package]]").filter(|text| text.contains("\nsource = ")) {
+            let name = package.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
+            let name = name.trim_matches('"').replace('-', "_");
+            assert!(!OUR_CRATES.iter().any(|ours| name.starts_with(ours)), "{name}");
+        }
+    }
 }
