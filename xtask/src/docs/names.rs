@@ -1,4 +1,4 @@
-//! The names of the code that a page mentions, such as `` `session/mod.rs:complete` ``.
+//! The names of the code that a page mentions, such as `` `session: lib.rs:complete` ``.
 
 use anyhow::{Context, Result};
 use std::fs;
