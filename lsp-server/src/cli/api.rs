@@ -45,7 +45,6 @@ pub async fn run(home: &Paths, command: ApiCommand) -> Result<()> {
 
 async fn on(home: &Paths, port: Option<u16>) -> Result<()> {
     home.create()?;
-    http_token::read_or_make(&home.api_token())?;
     if let Some(port) = port {
         config::change(home, "api.port", Some(&port.into())).await?;
     }
@@ -69,7 +68,7 @@ async fn status(home: &Paths, json: bool) -> Result<()> {
     let ApiConfig { enabled, port } = Configured::noted(home).config.api;
     let url = format!("http://127.0.0.1:{port}");
     let state = client::question::<HttpState>(home, Command::Http).await?.unwrap_or_default();
-    // The daemon may have just made it.
+    // The daemon may have just made it, or refused it.
     let token = http_token::read(&home.api_token())?;
     let listening = !state.addresses.is_empty();
     if json {

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::daemon::http_token;
 use crate::protocol::http::HttpClients;
 use anyhow::{Context, Result, anyhow};
-use api::{Limits, Listening, listen};
+use api::{Limits, Listening, Token, listen};
 use host::platform::process::listener_on;
 use serde::{Deserialize, Serialize};
 use services::health::TroubleSource;
@@ -12,7 +12,7 @@ use settings::ApiConfig;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Weak};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot};
 
 /// Ports that are tried to find a free one.
 const PORTS_TRIED: u16 = 100;
@@ -24,70 +24,101 @@ pub struct HttpState {
     pub addresses: Vec<SocketAddr>,
     /// Why it does not, although it is switched on.
     pub trouble: Option<String>,
-    /// The settings that this is for, once there are any.
-    #[serde(skip)]
-    pub settings: Option<ApiConfig>,
+}
+
+/// Asks what the API does, once it does what the settings and the token's file say now.
+pub type Question = oneshot::Sender<HttpState>;
+
+/// Asks what the API does.
+pub async fn ask(follower: &mpsc::Sender<Question>) -> Result<HttpState> {
+    let (question, state) = oneshot::channel();
+    // If the follower is gone, so is the question, and no state comes.
+    let _ = follower.send(question).await;
+    state.await.context("the HTTP API has ended by a fault of Hone's own")
 }
 
 /// Follows the settings until the app is dropped or the daemon ends.
 pub async fn follow(
     app: Weak<App>,
-    state: watch::Sender<HttpState>,
+    questions: mpsc::Receiver<Question>,
     daemon_ends: impl Future<Output = ()>,
 ) {
     tokio::select! {
-        () = follow_settings(app, state) => {}
+        () = follow_settings(app, questions) => {}
         // The offers of the clients end while the log can still take that.
         () = daemon_ends => {}
     }
 }
 
-async fn follow_settings(app: Weak<App>, state: watch::Sender<HttpState>) {
+async fn follow_settings(app: Weak<App>, mut questions: mpsc::Receiver<Question>) {
     let Some(mut changes) = app.upgrade().map(|app| app.services.settings.changes()) else {
         return;
     };
-    let mut listening: Option<Listening> = None;
+    let mut open: Option<Open> = None;
+    let mut state = HttpState::default();
+    let mut question: Option<Question> = None;
     loop {
         let Some(app) = app.upgrade() else { return };
-        let wanted = app.services.settings.current().api.clone();
-        let is_new = state.borrow().settings.as_ref() != Some(&wanted);
-        // Whoever switches it on again wants another try.
-        if is_new || (wanted.enabled && listening.is_none()) {
-            if let Some(before) = listening.take() {
-                before.close().await;
-            }
-            let mut now = HttpState { settings: Some(wanted.clone()), ..HttpState::default() };
-            match start(&app, &wanted).await {
-                Ok(started) => {
-                    app.services.health.clear(TroubleSource::Http);
-                    now.addresses = started.as_ref().map_or(vec![], |it| it.addresses().to_vec());
-                    listening = started;
-                }
-                Err(error) => {
-                    let trouble = format!("{error:#}");
+        let trouble = adjust(&app, &mut open).await.err().map(|error| format!("{error:#}"));
+        if trouble != state.trouble {
+            match &trouble {
+                Some(trouble) => {
                     tracing::warn!("the HTTP API does not listen: {trouble}");
                     app.services.health.report(TroubleSource::Http, trouble.clone());
-                    now.trouble = Some(trouble);
                 }
+                None => app.services.health.clear(TroubleSource::Http),
             }
-            state.send_replace(now);
         }
         drop(app);
-        if changes.changed().await.is_err() {
-            return;
+        let addresses = open.as_ref().map_or(vec![], |open| open.listening.addresses().to_vec());
+        state = HttpState { addresses, trouble };
+        if let Some(question) = question.take() {
+            let _ = question.send(state.clone());
+        }
+        // Whoever switches it on again, or asks about it, wants another try.
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            asked = questions.recv() => match asked {
+                Some(asked) => question = Some(asked),
+                None => return,
+            },
         }
     }
 }
 
-async fn start(app: &Arc<App>, wanted: &ApiConfig) -> Result<Option<Listening>> {
-    if !wanted.enabled {
-        return Ok(None);
+/// What listens, on which port and for whom.
+struct Open {
+    listening: Listening,
+    port: u16,
+    token: Token,
+}
+
+/// Has it listen as the settings and the token's file say now.
+async fn adjust(app: &Arc<App>, open: &mut Option<Open>) -> Result<()> {
+    let ApiConfig { enabled, port } = app.services.settings.current().api;
+    let token = match enabled {
+        true => http_token::read_or_make(&app.paths.api_token()).map(Some),
+        false => Ok(None),
+    };
+    let is_as_wanted = |open: &Open| {
+        let token = token.as_ref().ok().and_then(Option::as_ref);
+        open.port == port && token.is_some_and(|token| token.as_str() == open.token.as_str())
+    };
+    if let Some(before) = open.take_if(|open| !is_as_wanted(open)) {
+        before.listening.close().await;
     }
-    let token = http_token::read_or_make(&app.paths.api_token())?;
+    if let Some(token) = token?
+        && open.is_none()
+    {
+        *open = Some(start(app, port, token).await?);
+    }
+    Ok(())
+}
+
+async fn start(app: &Arc<App>, port: u16, token: Token) -> Result<Open> {
     let clients = Arc::new(HttpClients::new(app.clone()));
-    let port = wanted.port;
-    match listen(port, token, clients, Limits::default()).await {
-        Ok(listening) => Ok(Some(listening)),
+    match listen(port, token.clone(), clients, Limits::default()).await {
+        Ok(listening) => Ok(Open { listening, port, token }),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Err(taken(port)),
         Err(error) => Err(error).with_context(|| format!("port {port} cannot be used")),
     }

@@ -5,7 +5,7 @@ use crate::app::startup::{Prepared, ServeOptions};
 use crate::daemon::anchors::{Anchors, Missing, elect_again};
 use crate::daemon::election::elect;
 use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
-use crate::daemon::http::{self, HttpState};
+use crate::daemon::http;
 use crate::daemon::loading::LoadingNote;
 use crate::daemon::log_file;
 use crate::protocol::handlers;
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 
 /// The time between two checks whether an editor is connected.
@@ -54,11 +54,13 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
     let mut anchors = Anchors::new(&home, &elected)?;
     let mut missing = anchors.follow();
     let (loading, progress) = watch::channel(Loading::Busy);
+    let (http, questions) = mpsc::channel(1);
+    let mut questions = Some(questions);
     let server = Server {
         progress,
         end: Arc::default(),
         connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-        http: watch::Sender::default(),
+        http,
     };
     let mut termination = Termination::listen()?;
     // Loading blocks its thread now and then. Connections are accepted meanwhile.
@@ -79,9 +81,10 @@ pub async fn run(home: Paths, options: &ServeOptions) -> Result<()> {
                     drop(loading_note.take());
                     let mut progress = server.progress.clone();
                     let ends = async move { while progress.changed().await.is_ok() {} };
-                    let state = server.http.clone();
-                    let following = http::follow(Arc::downgrade(&app), state, ends);
-                    app.services.parts.spawn(Part::Http, following);
+                    if let Some(questions) = questions.take() {
+                        let following = http::follow(Arc::downgrade(&app), questions, ends);
+                        app.services.parts.spawn(Part::Http, following);
+                    }
                     let name = &app.services.adapters.model().name;
                     tracing::info!("serving {name} on {}", socket.display());
                     loading.send_replace(Loading::Done(app, learn));
@@ -190,8 +193,8 @@ struct Server {
     end: Arc<End>,
     /// One permit for each connection.
     connections: Arc<Semaphore>,
-    /// What the HTTP API does.
-    http: watch::Sender<HttpState>,
+    /// Asks what the HTTP API does.
+    http: mpsc::Sender<http::Question>,
 }
 
 impl Server {
@@ -218,9 +221,9 @@ impl Server {
             return;
         };
         let (progress, end) = (self.progress.clone(), self.end.clone());
-        let http = self.http.subscribe();
+        let http = self.http.clone();
         tokio::spawn(async move {
-            if let Err(error) = connection(stream, progress, &end, http).await {
+            if let Err(error) = connection(stream, progress, &end, &http).await {
                 tracing::debug!("connection ended: {error:#}");
             }
             drop(permit);
@@ -280,7 +283,7 @@ async fn connection(
     stream: Stream,
     mut progress: watch::Receiver<Loading>,
     end: &End,
-    mut http: watch::Receiver<HttpState>,
+    http: &mpsc::Sender<http::Question>,
 ) -> Result<()> {
     let (read, mut write) = connection::split(stream);
     let mut read = BufReader::new(read);
@@ -330,14 +333,7 @@ async fn connection(
             let read = app.services.settings.reload(&app.paths.config_file());
             write_line(&mut write, &Reply::from(read)).await?;
         }
-        Command::Http => {
-            let settings = &app.services.settings;
-            // It follows the settings a moment later.
-            let is_current =
-                |state: &HttpState| state.settings.as_ref() == Some(&settings.current().api);
-            let state = http.wait_for(is_current).await?.clone();
-            write_line(&mut write, &state).await?;
-        }
+        Command::Http => write_line(&mut write, &http::ask(http).await?).await?,
         Command::Forget { scope, plan: true } => {
             write_line(&mut write, &sendable(app.plan_to_forget(scope).await)).await?;
         }

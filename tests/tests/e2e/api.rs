@@ -222,6 +222,30 @@ fn a_token_that_others_can_read_is_not_used() {
     assert_eq!(Http::of(&home).get("/health").0, 200);
 }
 
+/// The file was read when the API began to listen and never again, so a token that was told to be
+/// unused went on to open, also after another was made.
+#[test]
+fn a_token_that_was_exposed_while_the_api_listens_opens_nothing_any_more() {
+    let home = Home::with(Model::Smol, QUICK);
+    home.output(&["api", "on", "--port", &free_port().to_string()]);
+    let exposed = Http::of(&home);
+    assert_eq!(exposed.get("/health").0, 200);
+    let path = home.path().join("api-token");
+    for command in [&["api", "status"][..], &["api", "on"]] {
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let error = home.error(command);
+        assert!(error.contains("so it is not used"), "{error}");
+        assert!(std::net::TcpStream::connect(("127.0.0.1", exposed.port)).is_err(), "{command:?}");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        home.output(&["api", "on"]);
+        assert_eq!(exposed.get("/health").0, 200, "it is the user's alone again");
+    }
+    std::fs::remove_file(&path).unwrap();
+    home.output(&["api", "on"]);
+    assert_eq!(exposed.get("/health").0, 401);
+    assert_eq!(Http::of(&home).get("/health").0, 200);
+}
+
 /// Each client has a text of its own, and one that gives up leaves the others alone.
 #[test]
 fn fifty_clients_ask_at_once() {

@@ -14,6 +14,11 @@ const NAME: &str = "HTTP API";
 
 pub async fn api(patient: &Patient<'_>) -> Vec<Check> {
     let api = &patient.configured.config.api;
+    let listening = match api.enabled {
+        true => listening(patient, api.port).await,
+        false => Check::good(NAME, "off"),
+    };
+    // A daemon that was asked does not use a token that is refused here.
     let token = match http_token::read(&patient.home.api_token()) {
         Ok(token) => token.map(|token| token.as_str().to_owned()),
         Err(error) => {
@@ -24,11 +29,7 @@ pub async fn api(patient: &Patient<'_>) -> Vec<Check> {
     };
     let values = Values { port: api.port, token, program: patient.around.program.clone() };
     let stale = setup::stale(&patient.around, &values).into_iter();
-    let mut checks = vec![if api.enabled {
-        listening(patient, api.port).await
-    } else {
-        Check::good(NAME, "off")
-    }];
+    let mut checks = vec![listening];
     checks.extend(stale.map(|stale| {
         let found = format!(
             "{}: {} has another address or token than the API",
