@@ -13,6 +13,7 @@ use clap::Subcommand;
 use host::paths::Paths;
 use serde_json::json;
 use settings::ApiConfig;
+use std::net::SocketAddr;
 
 #[derive(Subcommand)]
 pub enum ApiCommand {
@@ -66,8 +67,9 @@ async fn on(home: &Paths, port: Option<u16>) -> Result<()> {
 
 async fn status(home: &Paths, json: bool) -> Result<()> {
     let ApiConfig { enabled, port } = Configured::noted(home).config.api;
-    let url = format!("http://127.0.0.1:{port}");
     let state = client::question::<HttpState>(home, Command::Http).await?.unwrap_or_default();
+    let port = state.addresses.first().map_or(port, SocketAddr::port);
+    let url = format!("http://127.0.0.1:{port}");
     // The daemon may have just made it, or refused it.
     let token = http_token::read(&home.api_token())?;
     let listening = !state.addresses.is_empty();
@@ -85,7 +87,8 @@ async fn status(home: &Paths, json: bool) -> Result<()> {
     }
     match (enabled, listening, state.trouble) {
         (false, _, _) => say!("the HTTP API is off; `hone api on` switches it on")?,
-        (true, true, _) => say!("the HTTP API listens on {url}")?,
+        (true, true, None) => say!("the HTTP API listens on {url}")?,
+        (true, true, Some(trouble)) => say!("the HTTP API listens on {url}: {trouble}")?,
         (true, false, Some(trouble)) => say!("the HTTP API does not listen: {trouble}")?,
         (true, false, None) => {
             say!("the HTTP API is on, and no daemon runs; `hone api on` starts it")?;

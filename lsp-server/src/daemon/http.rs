@@ -22,7 +22,7 @@ const PORTS_TRIED: u16 = 100;
 pub struct HttpState {
     /// Where it listens.
     pub addresses: Vec<SocketAddr>,
-    /// Why it does not, although it is switched on.
+    /// Why it does not, or not on the port of the settings, although it is switched on.
     pub trouble: Option<String>,
 }
 
@@ -63,7 +63,7 @@ async fn follow_settings(app: Weak<App>, mut questions: mpsc::Receiver<Question>
         if trouble != state.trouble {
             match &trouble {
                 Some(trouble) => {
-                    tracing::warn!("the HTTP API does not listen: {trouble}");
+                    tracing::warn!("the HTTP API does not listen as it should: {trouble}");
                     app.services.health.report(TroubleSource::Http, trouble.clone());
                 }
                 None => app.services.health.clear(TroubleSource::Http),
@@ -100,17 +100,26 @@ async fn adjust(app: &Arc<App>, open: &mut Option<Open>) -> Result<()> {
         true => http_token::read_or_make(&app.paths.api_token()).map(Some),
         false => Ok(None),
     };
-    let is_as_wanted = |open: &Open| {
+    let is_of = |open: &Open| {
         let token = token.as_ref().ok().and_then(Option::as_ref);
-        open.port == port && token.is_some_and(|token| token.as_str() == open.token.as_str())
+        token.is_some_and(|token| token.as_str() == open.token.as_str())
     };
-    if let Some(before) = open.take_if(|open| !is_as_wanted(open)) {
+    if let Some(before) = open.take_if(|open| !is_of(open)) {
         before.listening.close().await;
     }
-    if let Some(token) = token?
-        && open.is_none()
-    {
-        *open = Some(start(app, port, token).await?);
+    let Some(token) = token? else { return Ok(()) };
+    let kept = open.as_ref().map(|open| open.port);
+    if kept == Some(port) {
+        return Ok(());
+    }
+    // A port that works is left only for another that does.
+    let started = start(app, port, token).await;
+    let started = match kept {
+        Some(kept) => started.with_context(|| format!("port {kept} is kept"))?,
+        None => started?,
+    };
+    if let Some(before) = open.replace(started) {
+        before.listening.close().await;
     }
     Ok(())
 }

@@ -204,7 +204,16 @@ fn a_port_that_is_taken_is_told_with_one_that_is_free() {
     // The daemon lives, and the API listens once the port is free.
     drop(taken);
     home.output(&["api", "on"]);
-    assert_eq!(Http::of(&home).get("/health").0, 200);
+    let http = Http::of(&home);
+    assert_eq!(http.get("/health").0, 200);
+    // The next attempt ended the port that worked, too.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let error = home.error(&["api", "on", "--port", &port]);
+    let kept = format!("port {} is kept: port {port} is taken by ", http.port);
+    assert!(error.contains(&kept), "{error}");
+    assert_eq!(http.get("/health").0, 200);
+    assert_eq!(Http::of(&home).port, http.port);
 }
 
 #[test]
