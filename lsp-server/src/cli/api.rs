@@ -1,10 +1,8 @@
 //! `hone api`: the HTTP API for editors' plugins that were written for other servers.
 
-use crate::app::startup::ServeOptions;
 use crate::cli::config;
 use crate::cli::settings::Configured;
 use crate::daemon::client;
-use crate::daemon::ends::Ends;
 use crate::daemon::handshake::Command;
 use crate::daemon::http::HttpState;
 use crate::daemon::http_token;
@@ -50,11 +48,8 @@ async fn on(home: &Paths, port: Option<u16>) -> Result<()> {
         config::change(home, "api.port", Some(&port.into())).await?;
     }
     config::change(home, "api.enabled", Some(&true.into())).await?;
-    let mut ends = Ends::default();
-    let mut daemon = client::connect_or_start(home, &ServeOptions::default(), &mut ends).await?;
-    daemon.loaded(home).await?;
+    client::start(home).await?;
     let state = client::question::<HttpState>(home, Command::Http).await?;
-    drop(daemon);
     if let Some(trouble) = state.and_then(|state| state.trouble) {
         bail!("{trouble}");
     }

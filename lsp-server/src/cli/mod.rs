@@ -34,7 +34,7 @@ mod why;
 
 use crate::app::startup::{self, ServeOptions};
 use crate::cli::log_lines::LogLines;
-use crate::daemon::client;
+use crate::daemon::client::{self, Restart};
 use crate::daemon::election::{ALREADY_RUNNING, AlreadyRunning};
 use crate::daemon::forwarder::forward;
 use crate::daemon::server;
@@ -209,7 +209,7 @@ enum Command {
     /// End the daemon, and have the open editors start it anew
     ///
     /// The new one is this program, and takes the settings as they are now. What the editors have
-    /// open is kept.
+    /// open is kept. If the HTTP API is on, the new one is started without an editor.
     Restart,
     /// Print what completes the names of commands and options in a shell
     ///
@@ -368,8 +368,11 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Restart => match client::restart(&home).await? {
-            true => say!("the daemon has ended; the open editors start it again at once"),
-            false => say!("no daemon was running"),
+            Restart::Done => say!("the daemon was started again"),
+            Restart::LeftToEditors => {
+                say!("the daemon has ended; the open editors start it again at once")
+            }
+            Restart::NoneRan => say!("no daemon was running"),
         },
         Command::Model(command) => model::run(&home, command).await,
         // `run` handles them before it builds the runtime.

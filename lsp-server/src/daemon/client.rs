@@ -16,6 +16,7 @@ use host::platform::connection::{self, ReadHalf, WriteHalf};
 use host::platform::files;
 use host::platform::process::{detach, own_program};
 use serde::de::DeserializeOwned;
+use settings::Config;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -41,6 +42,8 @@ pub struct Connection {
     pub write: WriteHalf,
     /// The daemon loads its model, and has another [`Welcome`] to say.
     pub is_loading: bool,
+    /// The process of the daemon.
+    pub pid: u32,
     /// The daemon, if this process has started it.
     pub daemon: Option<Child>,
 }
@@ -161,7 +164,10 @@ async fn dial(home: &Paths, command: Command) -> Result<Result<Connection, Refus
         _ => return Ok(Err(Refusal::NoDaemon)),
     };
     match welcome.error {
-        None => Ok(Ok(Connection { read, write, is_loading: welcome.loading, daemon: None })),
+        None => {
+            let Welcome { loading: is_loading, pid, .. } = welcome;
+            Ok(Ok(Connection { read, write, is_loading, pid, daemon: None }))
+        }
         Some(_) if welcome.protocol < PROTOCOL => Ok(Err(Refusal::Older)),
         Some(error) => bail!("{error}"),
     }
@@ -287,7 +293,7 @@ pub async fn question<T: DeserializeOwned>(home: &Paths, command: Command) -> Re
 
 /// Stops the daemon, and returns true if one ran. One whose socket was removed listens again soon.
 pub async fn stop(home: &Paths) -> Result<bool> {
-    if !end(home, Command::Stop).await? {
+    if end(home, Command::Stop).await?.is_none() {
         return Ok(false);
     }
     let deadline = Instant::now() + STOP_LIMIT;
@@ -300,17 +306,51 @@ pub async fn stop(home: &Paths) -> Result<bool> {
     Ok(true)
 }
 
-/// Ends the daemon, and returns true if one ran. The open editors find it gone and start another,
-/// which takes the settings as they are now, so that its lock may be held again at once.
-pub async fn restart(home: &Paths) -> Result<bool> {
-    end(home, Command::Restart).await
+/// What has become of a daemon that is to start anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// None ran.
+    NoneRan,
+    /// The open editors find it gone and start another.
+    LeftToEditors,
+    /// Another serves.
+    Done,
 }
 
-async fn end(home: &Paths, command: Command) -> Result<bool> {
+/// Ends the daemon. The next one takes the settings as they are now. Its lock may be held again at
+/// once.
+pub async fn restart(home: &Paths) -> Result<Restart> {
+    let Some(ended) = end(home, Command::Restart).await? else { return Ok(Restart::NoneRan) };
+    // The HTTP API's clients start none. Wrong settings are told by whoever starts the next one.
+    if !Config::load(&home.config_file()).is_ok_and(|config| config.api.enabled) {
+        return Ok(Restart::LeftToEditors);
+    }
+    let deadline = Instant::now() + STOP_LIMIT;
+    // It may still welcome somebody while it ends.
+    while start(home).await? == ended {
+        if Instant::now() > deadline {
+            bail!("the daemon did not end within {} s", STOP_LIMIT.as_secs());
+        }
+        sleep(POLL).await;
+    }
+    Ok(Restart::Done)
+}
+
+/// Has a daemon serve, which is started if there is none, and waits until it has its model. Returns
+/// its process.
+pub async fn start(home: &Paths) -> Result<u32> {
+    let mut ends = Ends::default();
+    let mut daemon = connect_or_start(home, &ServeOptions::default(), &mut ends).await?;
+    daemon.loaded(home).await?;
+    Ok(daemon.pid)
+}
+
+/// Has the daemon end, and returns its process, if one ran.
+async fn end(home: &Paths, command: Command) -> Result<Option<u32>> {
     let ending = connect_settled(home, command).await?;
-    let Some(mut connection) = ending else { return Ok(false) };
+    let Some(mut connection) = ending else { return Ok(None) };
     copy(&mut connection.read, &mut tokio::io::sink()).await?;
-    Ok(true)
+    Ok(Some(connection.pid))
 }
 
 #[cfg(test)]

@@ -318,7 +318,8 @@ mod tests {
     fn loading_daemon() -> (Connection, UnixStream) {
         let (ours, daemon) = UnixStream::pair().unwrap();
         let (read, write) = connection::split(ours);
-        (Connection { read: BufReader::new(read), write, is_loading: true, daemon: None }, daemon)
+        let read = BufReader::new(read);
+        (Connection { read, write, is_loading: true, pid: 0, daemon: None }, daemon)
     }
 
     /// An editor that has sent these messages, and what it receives.

@@ -231,6 +231,23 @@ fn a_token_that_others_can_read_is_not_used() {
     assert_eq!(Http::of(&home).get("/health").0, 200);
 }
 
+/// The clients of the API start no daemon, so one that made way for another left them without any.
+#[test]
+fn a_daemon_that_serves_the_api_alone_is_started_again() {
+    let home = Home::with(Model::Smol, &on());
+    home.add(Model::Qwen);
+    home.output(&["api", "on"]);
+    let first = home.daemon_pid().expect("a daemon");
+    assert_eq!(home.output(&["restart"]), "the daemon was started again\n");
+    assert_ne!(home.daemon_pid().expect("another daemon"), first);
+    assert_eq!(Http::of(&home).get("/health").0, 200);
+    let said = home.output(&["model", "use", Model::Qwen.name()]);
+    assert_eq!(said, "qwen2.5-coder-0.5b serves from now on\n");
+    assert_eq!(home.status()["model"]["name"], Model::Qwen.name());
+    let models = Http::of(&home).get("/v1/models").1;
+    assert!(models.contains(Model::Qwen.name()), "{models}");
+}
+
 /// The file was read when the API began to listen and never again, so a token that was told to be
 /// unused went on to open, also after another was made.
 #[test]
