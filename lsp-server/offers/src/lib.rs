@@ -87,7 +87,8 @@ pub struct Offers {
     rejected: Rejected,
     /// The document and the character behind the text that was accepted last.
     accepted_until: Option<(String, usize)>,
-    /// Offers that were on screen when they were forgotten.
+    /// Offers that were forgotten and of which the client may still speak. Nothing about them is
+    /// recorded.
     forgotten: HashSet<OfferId>,
 }
 
@@ -201,7 +202,10 @@ impl Offers {
     /// Notes that the client reports which offers it shows. Returns what that changes about those
     /// before.
     pub fn client_reports(&mut self) -> Vec<LogEntry> {
-        self.tracker.client_reports(None).into_iter().map(LogEntry::Event).collect()
+        let Offers { tracker, forgotten, .. } = self;
+        let events = tracker.client_reports(None).into_iter();
+        let kept = events.filter(|event| !forgotten.contains(event.offer_id()));
+        kept.map(LogEntry::Event).collect()
     }
 
     /// Follows what the client says of offers.
@@ -249,7 +253,7 @@ impl Offers {
         let Offers { tracker, survival, rejected, forgotten, accepted_until, .. } = self;
         for Decided { offer, outcome, chars_in_document } in tracker.take_decided() {
             let Offer { id, uri, start, text, healing, entry_chars, before: _ } = offer;
-            if forgotten.remove(&id) {
+            if forgotten.contains(&id) {
                 continue;
             }
             match outcome {
@@ -277,7 +281,8 @@ impl Offers {
                 | Outcome::Unseen => {}
             }
         }
-        events.into_iter().map(LogEntry::Event).collect()
+        let events = events.into_iter().filter(|event| !forgotten.contains(event.offer_id()));
+        events.map(LogEntry::Event).collect()
     }
 }
 
@@ -375,11 +380,11 @@ impl Offers {
     }
 
     /// Stops watching what becomes of these offers in the document. One that is on screen can still
-    /// be accepted, but what the user writes instead of it is not recorded.
+    /// be accepted, but nothing that becomes of it is recorded.
     pub fn forget_offers(&mut self, offers: &HashSet<OfferId>) {
         self.survival.forget(offers);
         let is_forgotten = |id: &&OfferId| offers.contains(*id) || self.forgotten.contains(*id);
-        self.forgotten = self.tracker.live().filter(is_forgotten).cloned().collect();
+        self.forgotten = self.tracker.known().filter(is_forgotten).cloned().collect();
     }
 
     /// Returns the offers in a document of which more may be recorded: those on screen, and those
@@ -388,7 +393,7 @@ impl Offers {
         self.tracker.live_in(uri).chain(self.survival.watched_in(uri))
     }
 
-    /// Returns true if this offer was forgotten while it was on screen.
+    /// Returns true if this offer was forgotten before all was known that became of it.
     pub fn is_forgotten(&self, id: &str) -> bool {
         self.forgotten.contains(id)
     }

@@ -346,9 +346,10 @@ impl Tracker {
         }
     }
 
-    /// The offers of the live answer.
-    pub fn live(&self) -> impl Iterator<Item = &OfferId> {
-        self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id)
+    /// The offers of the live answer, and those whose outcome may still be changed here.
+    pub fn known(&self) -> impl Iterator<Item = &OfferId> {
+        let live = self.live.iter().flat_map(|answer| &answer.offers).map(|live| &live.offer.id);
+        live.chain(self.decided.iter().map(|known| &known.id))
     }
 
     /// Returns true if the user invoked the live answer.
@@ -364,7 +365,7 @@ impl Tracker {
 
     /// Returns true if this offer is live, or if its outcome may still be changed here.
     pub fn knows(&self, id: &str) -> bool {
-        self.live().any(|live| live == id) || self.decided.iter().any(|known| known.id == id)
+        self.known().any(|known| known == id)
     }
 
     /// Notes that the client reports which offers it shows. Those that count as rejected and were

@@ -368,7 +368,7 @@ impl Session {
     }
 
     /// Stops watching what becomes of these offers in the document. One that is on screen can still
-    /// be accepted, but what the user writes instead of it is not recorded.
+    /// be accepted, but nothing that becomes of it is recorded.
     pub fn forget_offers(&self, offers: &HashSet<OfferId>) {
         self.turn(|state, _| state.offers.forget_offers(offers));
     }

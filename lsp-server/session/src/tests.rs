@@ -429,6 +429,48 @@ async fn what_is_written_instead_of_a_forgotten_offer_is_not_told() {
     assert_eq!(told_instead(first).await, 0, "nor of one that was on screen");
 }
 
+/// Outcomes of an offer were recorded after it was forgotten, and its acceptance was an error where
+/// the change came before the command.
+#[tokio::test]
+async fn nothing_is_recorded_that_becomes_of_a_forgotten_offer() {
+    let what: [fn(&Session, &OfferId); 6] = [
+        |session, id| session.rejected(id, Outcome::RejectedEsc),
+        |session, _| type_at_cursor(session, "other();\n"),
+        |session, id| {
+            type_at_cursor(session, "call(x);");
+            session.accepted(id).expect("its acceptance needs no record");
+        },
+        |session, id| {
+            session.accepted(id).expect("its acceptance needs no record");
+            type_at_cursor(session, "call(x);");
+        },
+        |session, id| {
+            type_at_cursor(session, "o");
+            session.shown(id);
+            session.partly_accepted(id, 4);
+        },
+        |session, _| {
+            session.services.clock.advance(REJECT_TIMEOUT_MS);
+            session.tick();
+            session.client_reports();
+        },
+    ];
+    for (index, becomes) in what.into_iter().enumerate() {
+        let (_folder, session) = session(Duration::ZERO).await;
+        let answer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
+        let id = answer.suggestions[0].id.clone();
+        session.forget_offers(&[id.clone()].into());
+        becomes(&session, &id);
+        session.tick();
+        let about = &mut |event: Event| {
+            let is_offer = matches!(event.kind, EventKind::Completion(_));
+            assert!(is_offer || *event.kind.offer_id() != id, "{index}: {event:?}");
+            ControlFlow::Continue(())
+        };
+        session.services.recorder.log().scan(0, about).unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_newer_request_takes_the_place_of_an_older_one() {
     let (_folder, session) = session(Duration::from_millis(50)).await;
