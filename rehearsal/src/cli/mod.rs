@@ -18,12 +18,13 @@ use crate::run::interrupt::{self, Interrupted};
 use crate::run::judge::Judge;
 use crate::run::resume::WorkFolder;
 use crate::run::{self, RunResult, RunSettings, Visit};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use arguments::{Arguments, Part};
 use clap::Parser;
 use observer::Observer;
 use prompt_cache::PromptCache;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -76,6 +77,9 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
     if let Some(file) = &arguments.recording {
         return recording::play(arguments, file);
     }
+    for path in [&arguments.report, &arguments.svg].into_iter().flatten() {
+        check_writable(path)?;
+    }
     let setup = Setup::new(arguments)?;
     let repositories = arguments::repositories(arguments, &setup.hone)?;
     let mut observer = Observer::new(arguments)?;
@@ -92,11 +96,32 @@ fn rehearse(arguments: &Arguments) -> Result<()> {
         roots.push(history.root());
     }
     observer.finish()?;
-    print_report(arguments, &setup.specs, &done)?;
-    match (done.as_slice(), roots.as_slice(), &setup.basis) {
-        ([(result, _)], [root], Some(basis)) => adopt(result, arguments, &setup.hone, basis, root),
-        _ => Ok(()),
+    let report = report_on(arguments, &setup.specs, &done)?;
+    let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")?;
+    let printed = print_report(arguments, &report, &json);
+    let written = write_files(arguments, &json, &done);
+    printed?;
+    check_agreement(&report)?;
+    // What was learned is adopted whether or not the files could be written.
+    if let ([(result, _)], [root], Some(basis)) = (&done[..], &roots[..], &setup.basis) {
+        adopt(result, arguments, &setup.hone, basis, root)?;
     }
+    written
+}
+
+/// Checks that a file can be written, before hours are spent on what goes there.
+fn check_writable(path: &Path) -> Result<()> {
+    let checked = match path.metadata() {
+        Ok(there) if there.is_file() => OpenOptions::new().append(true).open(path).map(drop),
+        Ok(there) if there.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        // A pipe may not be opened twice.
+        Ok(_) => Ok(()),
+        Err(_) => File::create_new(path).and_then(|_| std::fs::remove_file(path)),
+    };
+    checked.map_err(|error| {
+        let path = path.display();
+        anyhow!("{path}: cannot be written: {error}; name a file in a folder that you can write to")
+    })
 }
 
 /// The arguments, and the files on this machine that they name.
@@ -271,11 +296,11 @@ fn adopt(
     Ok(())
 }
 
-fn print_report(
+fn report_on(
     arguments: &Arguments,
     specs: &[ArmSpec],
     done: &[(RunResult, Repo)],
-) -> Result<()> {
+) -> Result<RehearsalReport> {
     let arms = specs.iter().map(|spec| {
         Ok(ArmHeader { name: spec.name.clone(), kind: spec.kind, config: spec.config()? })
     });
@@ -288,18 +313,28 @@ fn print_report(
         editor: arguments.editor,
         tree: !arguments.no_tree,
     };
-    let report = RehearsalReport::new(done, arms, conditions);
-    if let Some(path) = &arguments.svg {
-        chart::write(&done.iter().map(|(result, _)| result).collect::<Vec<_>>(), path)?;
-    }
-    let json = serde_json::to_string_pretty(&report).context("cannot write the report as JSON")?;
-    if let Some(path) = &arguments.report {
-        std::fs::write(path, &json).with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    let mut out = std::io::stdout().lock();
-    let text = if arguments.json { json + "\n" } else { report.render(arguments.table) };
-    out.write_all(text.as_bytes()).context("cannot print the report")?;
+    Ok(RehearsalReport::new(done, arms, conditions))
+}
 
+fn print_report(arguments: &Arguments, report: &RehearsalReport, json: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let text = if arguments.json { format!("{json}\n") } else { report.render(arguments.table) };
+    out.write_all(text.as_bytes()).context("cannot print the report")
+}
+
+fn write_files(arguments: &Arguments, json: &str, done: &[(RunResult, Repo)]) -> Result<()> {
+    if let Some(path) = &arguments.report {
+        std::fs::write(path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    match &arguments.svg {
+        Some(path) => {
+            chart::write(&done.iter().map(|(result, _)| result).collect::<Vec<_>>(), path)
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_agreement(report: &RehearsalReport) -> Result<()> {
     let disagreements = report.disagreements();
     if !disagreements.is_empty() {
         bail!(
@@ -334,4 +369,26 @@ fn hone_beside() -> Result<PathBuf> {
         bail!("there is no {}: build it, or pass --hone PATH", path.display());
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report that could not be written was told after hours, and in the place of the summary.
+    #[test]
+    fn a_file_that_cannot_be_written_is_told_before_anything_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        check_writable(&path("new.json")).unwrap();
+        assert!(!path("new.json").exists(), "nothing is left");
+        std::fs::write(path("old.json"), "old").unwrap();
+        check_writable(&path("old.json")).unwrap();
+        assert_eq!(std::fs::read_to_string(path("old.json")).unwrap(), "old");
+        for wrong in [folder.path().to_owned(), path("none/x.json"), path("old.json/x.json")] {
+            let error = check_writable(&wrong).unwrap_err().to_string();
+            assert!(error.starts_with(&*wrong.to_string_lossy()), "{error}");
+            assert!(error.contains("; name a file in a folder"), "{error}");
+        }
+    }
 }

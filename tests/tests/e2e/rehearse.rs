@@ -205,6 +205,17 @@ fn an_interrupted_rehearsal_goes_on() {
     assert_eq!(differences(&resumed, &again, ""), [""; 0], "a finished rehearsal is not run again");
 }
 
+/// There is no model in this home, which would be told next.
+#[test]
+fn a_report_that_cannot_be_written_is_told_first() {
+    let home = Home::empty();
+    for option in ["--report", "--svg"] {
+        let path = home.path().join("none/file").display().to_string();
+        let error = home.error(&["rehearse", option, &path]);
+        assert!(error.starts_with(&path) && error.contains("cannot be written"), "{error}");
+    }
+}
+
 /// Returns what the prompts of Ada's commit quote. It uses a file of Grace's commit, which nobody
 /// opens.
 fn quoted(arguments: &[&str]) -> Vec<String> {
