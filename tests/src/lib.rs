@@ -70,7 +70,8 @@ impl Model {
     pub fn file(self) -> PathBuf {
         let folder = std::env::var_os("HONE_TEST_MODELS").map(PathBuf::from);
         let folder = folder.unwrap_or_else(|| target().join("../test-home/models"));
-        let home = folder.parent().map(Path::to_owned).unwrap_or_default();
+        let home = folder.parent().map(std::path::absolute);
+        let home = home.and_then(Result::ok).unwrap_or_default();
         let found = Command::new(hone())
             .env("HONE_HOME", home)
             .args(["model", "path", self.name()])

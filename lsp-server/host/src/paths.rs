@@ -1,7 +1,7 @@
 //! The paths of Hone's files. All of them lie in one folder, which `HONE_HOME` can move.
 
 use crate::platform::connection;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use directories::ProjectDirs;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
@@ -28,7 +28,7 @@ impl Paths {
     /// `HONE_HOME`, or the platform's data folder.
     pub fn from_env() -> Result<Paths> {
         let root = match std::env::var_os("HONE_HOME").filter(|value| !value.is_empty()) {
-            Some(root) => std::path::absolute(root).context("HONE_HOME is not a usable path")?,
+            Some(root) => checked(root.as_ref())?,
             None => ProjectDirs::from("dev", "hone", "hone")
                 .context("no home folder found; set HONE_HOME to a folder for Hone's files")?
                 .data_local_dir()
@@ -144,6 +144,22 @@ impl Paths {
     }
 }
 
+/// The folder that `HONE_HOME` names.
+fn checked(root: &Path) -> Result<PathBuf> {
+    let name = root.display();
+    // It would be another folder wherever one stands, and a shell leaves a quoted `~` as it is.
+    ensure!(
+        root.is_absolute(),
+        "HONE_HOME is {name}, which is no absolute path; set it to one, such as \
+         HONE_HOME=\"$HOME/hone\""
+    );
+    ensure!(
+        !root.exists() || root.is_dir(),
+        "{name}: HONE_HOME is a file and no folder; set it to a folder, or move the file elsewhere"
+    );
+    std::path::absolute(root).context("HONE_HOME is not a usable path")
+}
+
 /// What to do about a folder that cannot be written.
 pub const MAKE_WRITABLE: &str = "make the folder writable for yourself, or set HONE_HOME to \
                                  another folder";
@@ -199,6 +215,22 @@ pub fn without_dots(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_home_is_an_absolute_path_of_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for there in [folder.path().to_owned(), folder.path().join("to/be/made")] {
+            assert_eq!(checked(&there).unwrap(), there);
+        }
+        for relative in ["~/hone", "hone", "./hone", "../hone"] {
+            let error = checked(Path::new(relative)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("HONE_HOME is {relative}, ")), "{error}");
+        }
+        let error = checked(&file).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: HONE_HOME is a file", file.display())), "{error}");
+    }
 
     #[test]
     fn a_file_that_cannot_be_opened_is_told_with_what_helps() {

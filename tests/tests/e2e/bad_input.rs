@@ -391,7 +391,26 @@ fn a_folder_that_cannot_be_made_is_named() {
     let file = nowhere.path().join("file");
     std::fs::write(&file, "").unwrap();
     nowhere.set_env("HONE_HOME", &file);
-    check(&refusal(&nowhere, &[]), &file, &["cannot make this folder"]);
+    // Those that ask a daemon blamed a socket below the file, which is not there.
+    let asking = [&["lsp"][..], &["status"], &["stop"], &["why"], &["events"], &["api", "status"]];
+    for command in asking {
+        check(&nowhere.error(command), &file, &["HONE_HOME is a file", "set it to a folder"]);
+    }
+}
+
+/// A `~` in quotes made a folder of that name wherever one stood.
+#[test]
+fn a_home_that_is_no_absolute_path_is_refused() {
+    let (mut home, folder) = (Home::empty(), tempfile::tempdir().unwrap());
+    home.set_env("HONE_HOME", "~/hone");
+    let mut set = home.hone();
+    set.args(["config", "set", "completion.max_lines", "3"]).current_dir(folder.path());
+    let refused = set.output().unwrap();
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success(), "{told}");
+    assert!(told.starts_with("Error: HONE_HOME is ~/hone, "), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0, "nothing was made");
 }
 
 #[test]
