@@ -19,6 +19,7 @@ use learning::preemption::LearnerPreemption;
 use learning::supervisor::Supervisor;
 use models::checked_file::CheckedFile;
 use models::fim::FimTemplate;
+use models::gguf::Gguf;
 use models::manifest::{Catalogue, Manifest};
 use models::store::Store;
 use services::adapter_service::ServedModel;
@@ -77,6 +78,14 @@ pub struct ServeOptions {
 }
 
 impl ServeOptions {
+    /// Checks that the file that is to be served is a model, whoever serves.
+    pub fn check_model(&self) -> Result<()> {
+        if let Some(model) = &self.model {
+            Gguf::open(&std::path::absolute(model)?)?;
+        }
+        Ok(())
+    }
+
     /// The same options as arguments of another `hone`.
     pub fn to_args(&self) -> Vec<std::ffi::OsString> {
         let mut args = vec![];

@@ -2,9 +2,10 @@
 //! dies, the forwarder starts another one and replays the editor's state to it.
 
 use crate::app::startup::ServeOptions;
-use crate::daemon::client::{Connection, Loaded, connect_or_start};
+use crate::daemon::client::{self, Connection, Loaded, connect_or_start};
 use crate::daemon::editor_state::{EditorState, Replay};
 use crate::daemon::ends::Ends;
+use crate::daemon::handshake::Command;
 use crate::protocol::framing::{self, Frame, Frames};
 use crate::protocol::initialize::early_answer;
 use crate::protocol::lost::{self, Instead};
@@ -14,8 +15,10 @@ use host::paths::Paths;
 use host::platform::connection::CLOSES_ONE_DIRECTION;
 use host::platform::files;
 use parking_lot::Mutex;
+use report::status::Status;
 use serde_json::{Value, json};
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader, stdin};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -31,9 +34,10 @@ const RESTART_PAUSE: Duration = Duration::from_millis(200);
 /// The time in which an editor must send its first message, once there is no hope for a daemon.
 const FIRST_MESSAGE_LIMIT: Duration = Duration::from_secs(1);
 
-/// `InternalError` of JSON-RPC, and `MessageType.Error` of LSP.
+/// `InternalError` of JSON-RPC, and `MessageType.Error` and `MessageType.Warning` of LSP.
 const INTERNAL_ERROR: i32 = -32603;
 const SHOWN_AS_ERROR: u8 = 1;
+const SHOWN_AS_WARNING: u8 = 2;
 
 /// The time in which a new daemon must answer the handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(30);
@@ -53,6 +57,8 @@ struct Editor {
     messages: Messages,
     answers: Sender<Vec<u8>>,
     state: Mutex<EditorState>,
+    /// What the user is shown once the editor's `initialize` is answered.
+    notice: Option<String>,
 }
 
 /// The editor's messages, in their order.
@@ -87,7 +93,7 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
     let writing = tokio::spawn(write_all(to_write));
     let reading = tokio::spawn(read_all(received, answers.clone()));
     let messages = Messages { received: messages, next: None };
-    let mut editor = Editor { messages, answers, state: Mutex::default() };
+    let mut editor = Editor { messages, answers, state: Mutex::default(), notice: None };
     let carried = carry_while_there_is_a_daemon(home, options, &mut editor).await;
     reading.abort();
     if let Err(error) = &carried {
@@ -104,17 +110,23 @@ pub async fn forward(home: &Paths, options: &ServeOptions) -> Result<()> {
 /// Carries messages, and starts another daemon when one is gone, until the editor is gone.
 ///
 /// # Errors
-/// No daemon can be started or reached, or several in a row have ended unused.
+/// The model that was asked for is none, no daemon can be started or reached, or several in a row
+/// have ended unused.
 async fn carry_while_there_is_a_daemon(
     home: &Paths,
     options: &ServeOptions,
     editor: &mut Editor,
 ) -> Result<()> {
+    options.check_model()?;
     let mut ends = Ends::default();
     loop {
         let mut connection = connect_or_start(home, options, &mut ends).await?;
         let (gone, status) = match loaded(home, editor, &mut connection).await? {
             Loaded::Yes => {
+                editor.notice = other_model(home, options).await;
+                if let Some(notice) = &editor.notice {
+                    tracing::warn!("{notice}");
+                }
                 let replay = editor.state.lock().replay();
                 (carry(editor, connection, replay).await, None)
             }
@@ -138,6 +150,22 @@ async fn carry_while_there_is_a_daemon(
         tracing::warn!("the daemon is gone; another is started");
         sleep(RESTART_PAUSE * ends.count()).await;
     }
+}
+
+/// Returns what to tell if the daemon serves another model than the one that was asked for, as one
+/// does that another editor has started.
+async fn other_model(home: &Paths, options: &ServeOptions) -> Option<String> {
+    let asked = options.model.as_ref()?;
+    let served = client::question::<Status>(home, Command::Status).await.ok()??.model;
+    let real = |path: &Path| path.canonicalize().ok();
+    (real(asked) != real(&served.path)).then(|| {
+        format!(
+            "{}: not served, because the daemon that runs serves {}; close the other editors, and \
+             `hone restart` takes this one",
+            asked.display(),
+            served.name
+        )
+    })
 }
 
 impl Editor {
@@ -167,12 +195,16 @@ fn no_service(first: Option<&Value>, reason: &str) -> Value {
             "id": request["id"],
             "error": { "code": INTERNAL_ERROR, "message": reason },
         }),
-        None => json!({
-            "jsonrpc": "2.0",
-            "method": "window/showMessage",
-            "params": { "type": SHOWN_AS_ERROR, "message": reason },
-        }),
+        None => to_show(SHOWN_AS_ERROR, reason),
     }
+}
+
+fn to_show(kind: u8, message: &str) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "window/showMessage",
+        "params": { "type": kind, "message": message },
+    })
 }
 
 /// Waits until the daemon has loaded its model. An editor that begins is answered meanwhile,
@@ -218,7 +250,7 @@ async fn carry(editor: &mut Editor, mut connection: Connection, replay: Replay) 
         }
     }
     let Connection { read, mut write, .. } = connection;
-    let Editor { messages, answers, state } = editor;
+    let Editor { messages, answers, state, notice } = editor;
     let to_daemon = async {
         for message in replay.to_daemon {
             framing::write(&mut write, &message).await?;
@@ -242,6 +274,10 @@ async fn carry(editor: &mut Editor, mut connection: Connection, replay: Replay) 
                 && answers.send(body).await.is_err()
             {
                 return Gone::Editor;
+            }
+            if let Some(notice) = notice.take_if(|_| state.lock().has_begun()) {
+                let notice = to_show(SHOWN_AS_WARNING, &notice).to_string();
+                let _ = answers.send(notice.into_bytes()).await;
             }
         }
         Gone::Daemon
@@ -330,7 +366,7 @@ mod tests {
         }
         let (answers, shown) = channel(QUEUE);
         let messages = Messages { received, next: None };
-        (Editor { messages, answers, state: Mutex::default() }, shown)
+        (Editor { messages, answers, state: Mutex::default(), notice: None }, shown)
     }
 
     fn initialize(encodings: Value) -> Value {

@@ -64,6 +64,28 @@ fn a_chosen_model_serves_at_once_in_the_open_editor() {
     assert_eq!(home.output(&["restart"]), "no daemon was running\n");
 }
 
+/// The option was dropped without a word, also where there is no such file.
+#[test]
+fn an_editor_that_asks_for_another_model_than_the_daemons_is_told() {
+    let home = home();
+    let _editor = home.editor();
+    let asked = Model::Qwen.file().display().to_string();
+    let other = home.editor_with(&["lsp", "--model", &asked]);
+    let shown = other.wait_notification("window/showMessage", PATIENCE).expect("a message");
+    assert_eq!(shown.params["type"], 2);
+    let message = shown.params["message"].as_str().expect("a text");
+    assert!(message.starts_with(&asked) && message.contains(Model::Smol.name()), "{message}");
+    assert!(message.contains("`hone restart`"), "{message}");
+
+    let served = Model::Smol.file().display().to_string();
+    let same = home.editor_with(&["lsp", "--model", &served]);
+    same.status().unwrap();
+    let notifications = same.take_notifications();
+    assert!(!notifications.iter().any(|told| told.method == "window/showMessage"));
+    let error = home.error(&["lsp", "--model", "/nope.gguf"]);
+    assert!(error.starts_with("/nope.gguf: "), "{error}");
+}
+
 #[test]
 fn two_editors_share_one_daemon_and_one_log() {
     let home = home();
