@@ -74,11 +74,28 @@ impl Evidence {
 pub struct DaemonStatus {
     pub pid: u32,
     pub uptime_s: u64,
+    /// The open connections of editors.
     pub sessions: usize,
+    /// The texts of HTTP clients that are followed.
+    #[serde(default)]
+    pub http_texts: usize,
     /// The memory that the daemon takes, with the model's.
     pub memory_bytes: Option<u64>,
     /// True if a setting has changed that takes effect only at the next start.
     pub needs_restart: bool,
+}
+
+impl DaemonStatus {
+    /// Which process it is, for whom it works, and what that takes.
+    pub fn at_work(&self) -> String {
+        let texts = match self.http_texts {
+            0 => String::new(),
+            texts => format!(", {texts} text(s) of HTTP clients"),
+        };
+        let memory = self.memory_bytes.map_or(String::new(), |bytes| format!(", {}", Size(bytes)));
+        let (pid, minutes, sessions) = (self.pid, self.uptime_s / 60, self.sessions);
+        format!("pid {pid}, up {minutes} min, {sessions} editor session(s){texts}{memory}")
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -314,11 +331,8 @@ fn daemon_line(status: &Status) -> String {
     match &status.daemon {
         None => "not running (an editor starts it)".into(),
         Some(daemon) => format!(
-            "pid {}, up {} min, {} editor session(s){}{}",
-            daemon.pid,
-            daemon.uptime_s / 60,
-            daemon.sessions,
-            daemon.memory_bytes.map_or(String::new(), |bytes| format!(", {}", Size(bytes))),
+            "{}{}",
+            daemon.at_work(),
             if daemon.needs_restart { "; `hone restart` takes the changed model.*" } else { "" }
         ),
     }

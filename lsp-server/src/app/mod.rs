@@ -24,7 +24,7 @@ use services::learner_status::{LearnerState, LearnerStatus};
 use services::next_edit_model::NextEditModel;
 use services::part::Part;
 use session::Session;
-use sessions::Sessions;
+use sessions::{Client, Sessions};
 use settings::Config;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -82,8 +82,14 @@ impl App {
         app
     }
 
+    /// Opens the session of a text that an HTTP client works in.
     pub fn session(&self) -> Arc<Session> {
-        self.sessions.open(self.services.clone())
+        self.sessions.open(Client::Http, self.services.clone())
+    }
+
+    /// Opens the session of an editor's connection.
+    pub fn editor_session(&self) -> Arc<Session> {
+        self.sessions.open(Client::Editor, self.services.clone())
     }
 
     /// Returns the session that made one of these offers, wherever the message about it came from.
@@ -101,9 +107,14 @@ impl App {
         self.sessions.all()
     }
 
-    /// The number of open connections.
-    pub fn open_sessions(&self) -> usize {
-        self.sessions.count()
+    /// The number of editors' open connections.
+    pub fn open_editors(&self) -> usize {
+        self.sessions.count(Client::Editor)
+    }
+
+    /// The number of texts of HTTP clients that are followed.
+    pub fn http_texts(&self) -> usize {
+        self.sessions.count(Client::Http)
     }
 
     pub fn is_training(&self) -> bool {

@@ -18,7 +18,8 @@ impl App {
             daemon: Some(DaemonStatus {
                 pid: std::process::id(),
                 uptime_s: self.started.elapsed().as_secs(),
-                sessions: self.open_sessions(),
+                sessions: self.open_editors(),
+                http_texts: self.http_texts(),
                 memory_bytes: memory_in_use(),
                 needs_restart: services.settings.needs_restart(),
             }),

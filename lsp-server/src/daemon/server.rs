@@ -272,7 +272,7 @@ async fn idle(app: &App) -> u64 {
     while since.elapsed() < limit() {
         tokio::time::sleep(IDLE_CHECK.min(limit())).await;
         let is_api_on = app.services.settings.current().api.enabled;
-        if app.open_sessions() > 0 || app.is_training() || is_api_on {
+        if app.open_editors() > 0 || app.is_training() || is_api_on {
             since = Instant::now();
         }
     }

@@ -81,7 +81,7 @@ pub async fn serve(
     write: impl AsyncWrite,
     daemon_ends: impl Future<Output = ()>,
 ) -> Leave {
-    let session = app.session();
+    let session = app.editor_session();
     let (ending, recorder) = (session.clone(), app.services.recorder.clone());
     let (lines, ready) = (app.status_line(), Arc::new(Notify::new()));
     let (follows_status, shows_status) = (ready.clone(), AtomicBool::new(false));

@@ -231,6 +231,19 @@ fn a_token_that_others_can_read_is_not_used() {
     assert_eq!(Http::of(&home).get("/health").0, 200);
 }
 
+/// The texts of HTTP clients counted as editors, also for the doctor.
+#[test]
+fn the_texts_of_http_clients_are_counted_apart_from_editors() {
+    let home = Home::with(Model::Smol, &on());
+    home.output(&["api", "on"]);
+    Http::of(&home).json("/v1/completions", &json!({"prompt": week().0, "max_tokens": 4}));
+    let daemon = || home.status()["daemon"].clone();
+    let counts = |daemon: &Value| [daemon["sessions"].clone(), daemon["http_texts"].clone()];
+    assert_eq!(counts(&daemon()), [0, 1]);
+    let _editor = home.editor();
+    assert_eq!(counts(&daemon()), [1, 1]);
+}
+
 /// The clients of the API start no daemon, so one that made way for another left them without any.
 #[test]
 fn a_daemon_that_serves_the_api_alone_is_started_again() {

@@ -49,13 +49,7 @@ pub fn sessions(patient: &Patient) -> usize {
 fn running(daemon: &DaemonStatus, version: &str) -> Check {
     const NAME: &str = "daemon";
     let own = env!("CARGO_PKG_VERSION");
-    let memory = daemon.memory_bytes.map_or(String::new(), |bytes| format!(", {}", Size(bytes)));
-    let found = format!(
-        "pid {}, up {} min, {} editor session(s){memory}",
-        daemon.pid,
-        daemon.uptime_s / 60,
-        daemon.sessions
-    );
+    let found = daemon.at_work();
     let restart = "`hone restart` starts the new one";
     if version != own {
         Check::note(NAME, format!("{found}; it is of version {version}, this is {own}"), restart)
@@ -220,12 +214,16 @@ Error: /a/b.gguf is missing; run `hone model pull`
             pid: 7,
             uptime_s: 130,
             sessions: 1,
+            http_texts: 0,
             memory_bytes: Some(600 << 20),
             needs_restart: false,
         };
         let check = running(&daemon, env!("CARGO_PKG_VERSION"));
         let found = "pid 7, up 2 min, 1 editor session(s), 600 MiB";
         assert_eq!(check, Check::good("daemon", found));
+        let with_texts = DaemonStatus { http_texts: 2, ..daemon.clone() }.at_work();
+        let found = "pid 7, up 2 min, 1 editor session(s), 2 text(s) of HTTP clients, 600 MiB";
+        assert_eq!(with_texts, found);
         let check = running(&daemon, "0.0.1");
         assert!(check.found.contains("of version 0.0.1") && check.fix.is_some(), "{check:?}");
         let check = running(&DaemonStatus { needs_restart: true, ..daemon }, "0.1.0");
