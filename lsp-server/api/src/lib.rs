@@ -136,6 +136,10 @@ impl TextLimits {
         let stop = stops.filter_map(|stop| text.find(stop.as_str())).min();
         let mut ended = if stop.is_some() { Ended::AtStop } else { Ended::ByItself };
         let mut text = &text[..stop.unwrap_or(text.len())];
+        if stop.is_some() {
+            // A line that ends with both ends before both.
+            text = text.strip_suffix('\r').unwrap_or(text);
+        }
         let mut tokens = count(text);
         if let Some(most) = self.max_tokens.filter(|most| tokens > *most) {
             text = first_tokens(text, most, &count);
@@ -170,6 +174,7 @@ mod tests {
         assert_eq!(cut("añb\nc", Some(5), &["\n"]), ("añb".into(), Ended::AtStop, 3));
         assert_eq!(cut("añb\nc", Some(1), &["\n", ""]), ("a".into(), Ended::AtLimit, 1));
         assert_eq!(cut("añb", None, &["b", "ñ"]), ("a".into(), Ended::AtStop, 1));
+        assert_eq!(cut("a\r\nb", None, &["\n"]), ("a".into(), Ended::AtStop, 1));
         assert_eq!(cut("añb", Some(0), &[]), ("".into(), Ended::AtLimit, 0));
     }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// The largest body of a request, in bytes. Clients send at most a few hundred kilobytes.
 pub const BODY_BYTES: usize = 4 * 1024 * 1024;
 
+/// The most bytes that are read of a larger one.
+pub const DISCARDED_BYTES: usize = 8 * BODY_BYTES;
+
 /// The largest head of a request, in bytes.
 pub const HEAD_BYTES: usize = 32 * 1024;
 

@@ -185,7 +185,9 @@ fn behind_anchor<'t>(before: &str, text: &'t str) -> Option<&'t str> {
         return None;
     }
     let anchor = &before[boundary(before, before.len() - ANCHOR_BYTES)..];
-    text.rfind(anchor).map(|at| &text[at + anchor.len()..])
+    // One that stands there again may be about another place.
+    let at = text.find(anchor).filter(|at| text.rfind(anchor) == Some(*at))?;
+    Some(&text[at + anchor.len()..])
 }
 
 /// Returns true if the cursor moved over `between`, which stood behind it, and nothing was written.
@@ -405,6 +407,14 @@ mod tests {
         assert_eq!(next("let x = |\nend\nmore"), Along { typed: 3 });
         assert_eq!(next("let x: |\nend\nmore"), Left { after: 0 });
         assert_eq!(next("let x\nen|d\nmore"), Unknown);
+    }
+
+    #[test]
+    fn a_place_that_stands_twice_is_not_found_again() {
+        let lines: String = (0..20).map(|line| format!("line {line};\n")).collect();
+        let moved = &lines["line 0;\n".len()..];
+        let next = format!("{moved}x\n{lines} = 1;\n|end");
+        assert_eq!(reading(&format!("{lines}|\nend"), " = 1;", &next, SLOW, true), Unknown);
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use crate::dialects::{Dialect, Reply, Route, Trouble, client_name};
 use crate::guard::{Refused, admit};
-use crate::limits::{BODY_BYTES, HEAD_BYTES, HEADERS, Limits};
+use crate::limits::{BODY_BYTES, DISCARDED_BYTES, HEAD_BYTES, HEADERS, Limits};
 use crate::{Backend, Token};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::server::conn::http1;
@@ -158,13 +158,28 @@ impl From<Refused> for Trouble {
     }
 }
 
-async fn read(body: Incoming, time: Duration) -> Result<Bytes, Trouble> {
-    match timeout(time, Limited::new(body, BODY_BYTES).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+/// Reads the body of a request. Some clients read no answer before they have sent all of it, so one
+/// that is too long is read on for a while.
+async fn read(mut body: Incoming, time: Duration) -> Result<Vec<u8>, Trouble> {
+    let (mut bytes, mut length) = (vec![], 0);
+    let reading = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            length += data.len();
+            if length <= BODY_BYTES {
+                bytes.extend_from_slice(&data);
+            } else if length > DISCARDED_BYTES {
+                break;
+            }
+        }
+        Ok::<(), hyper::Error>(())
+    };
+    match timeout(time, reading).await {
+        _ if length > BODY_BYTES => {
             let message = format!("the body is longer than {BODY_BYTES} bytes");
             Err(Trouble::new(StatusCode::PAYLOAD_TOO_LARGE, message))
         }
+        Ok(Ok(())) => Ok(bytes),
         Ok(Err(_)) => Err(Trouble::new(StatusCode::BAD_REQUEST, "the body cannot be read")),
         Err(_) => Err(Trouble::new(StatusCode::REQUEST_TIMEOUT, "the body came too slowly")),
     }

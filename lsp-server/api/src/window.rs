@@ -11,6 +11,11 @@ const ANCHOR_BYTES: usize = 200;
 /// A shorter text may stand in several places.
 const ANCHOR_MIN_BYTES: usize = 40;
 
+/// A request in which more than so many bytes give way to as many others is about another text, as
+/// is one in which most of it is gone and more than so many bytes are.
+const REWRITTEN_BYTES: usize = 24;
+const TAKEN_AWAY_BYTES: usize = 64;
+
 /// The longest text that is kept, in bytes. A window that makes it longer begins it anew.
 const TEXT_BYTES: usize = 1024 * 1024;
 
@@ -73,7 +78,11 @@ impl Known {
         let prefix = boundary(seen, shared_bytes(known, seen).min(most));
         let suffix = shared_at_end(&known[prefix..], &seen[prefix..]);
         let least = known.len().min(seen.len());
-        if 2 * (shared_bytes(known, seen).max(prefix) + suffix).min(least) < least {
+        let kept = (shared_bytes(known, seen).max(prefix) + suffix).min(least);
+        let (removed, put_in) = (known.len() - kept, seen.len() - kept);
+        let is_rewritten = removed.min(put_in) > REWRITTEN_BYTES;
+        let is_taken_away = removed > TAKEN_AWAY_BYTES && 2 * kept < known.len();
+        if 2 * kept < least || is_rewritten || is_taken_away {
             return None;
         }
         let (above, below) = (&shown[..shown_from], &shown[shown_to..]);
@@ -98,6 +107,13 @@ impl Known {
             cursor: start + next.before.len(),
             window: start..start + shown.len(),
         })
+    }
+
+    /// Returns true if a change is what a key does: it moves the cursor, or writes there.
+    pub fn is_by_key(&self, change: &Change) -> bool {
+        let cursor = change.above.len() + self.cursor;
+        let Range { start, end } = change.replaced;
+        change.cursor != cursor && (change.is_move() || (start..=end).contains(&cursor))
     }
 
     pub fn apply(&mut self, change: &Change) {
@@ -200,6 +216,28 @@ mod tests {
         assert_eq!(edit("import os|", "|"), texts("import os", ""));
         assert_eq!(edit("a\r|\nb", "a\rx|\nb"), texts("\r\n", "\rx\n"), "no break is split");
         assert_eq!(edit("a|\nb", "a\r|\nb"), texts("\n", "\r\n"));
+    }
+
+    #[test]
+    fn a_key_moves_the_cursor_or_writes_there() {
+        let is_by_key = |was: &str, next: &str| {
+            let known = Known::new(&at(was));
+            known.is_by_key(&known.change(&at(next)).expect("the same text"))
+        };
+        assert!(is_by_key("# 1\nlet a = |;", "# 1\nlet a = b|;"));
+        assert!(is_by_key("# 1\nlet a = |;", "# 1\nlet a =|;"));
+        assert!(is_by_key("# 1\nlet a = |;", "# 1\nlet |a = ;"));
+        assert!(!is_by_key("# 1\nlet a = |;", "# 2\nlet a = |;"), "another program's");
+        assert!(!is_by_key("# 1\nlet a = |;", "# 1\nlet a = |;"), "asked twice");
+    }
+
+    #[test]
+    fn a_file_with_the_same_header_is_another_text() {
+        let header = "# Copyright 2026 The Authors. All rights reserved.\nimport math\nimport os\n";
+        let was = format!("{header}\ndef add(a, b):\n    return a|\n");
+        assert_eq!(changed(&was, &format!("{header}\nclass Thing:\n    size = 3\n    |\n")), None);
+        assert_eq!(changed(&was, "|\n"), None);
+        assert!(changed(&was, &format!("{header}\n|\n")).is_some(), "the function was deleted");
     }
 
     #[test]

@@ -46,7 +46,8 @@ fn form(fields: &Fields, request: Request) -> Result<(Request, Form), Trouble> {
         fields: fields
             .get("response_fields")
             .map(|_| fields.texts("response_fields"))
-            .transpose()?,
+            .transpose()?
+            .filter(|named| !named.is_empty()),
     };
     Ok((Request { is_warming: max_tokens == Some(0), ..request.limited(limits) }, form))
 }

@@ -52,6 +52,10 @@ impl HttpClients {
             return None;
         }
         let found = texts.iter().rposition(|text| is_own(text) && text.continues(request, now_ms));
+        let latest = texts.iter().rposition(is_own);
+        if let Some(latest) = latest.filter(|latest| Some(*latest) != found) {
+            texts[latest].leave();
+        }
         let mut text = match found {
             Some(index) => texts.remove(index),
             None => {
@@ -100,14 +104,14 @@ impl HttpClients {
         }
         let completed = session.complete(uri, *position, Trigger::Automatic, None).await?;
         let Some(offer) = completed.suggestions.first() else {
-            self.with_text(place, |text| text.answered(None));
+            self.with_text(place, Text::answered_nothing);
             return Ok(Answer::default());
         };
         let marks = place.behind(offer.replaces as usize);
         let Insertable { text, is_whole } = Insertable::of(&offer.text, &marks);
         let answer = cut(text);
         let given = given(&answer, is_whole, &offer.id);
-        self.with_text(place, |text| text.answered(given));
+        self.with_text(place, |text| text.answered(given, &offer.id));
         Ok(answer)
     }
 }

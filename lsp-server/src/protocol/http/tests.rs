@@ -238,6 +238,46 @@ async fn what_can_have_been_typed_since_an_offer_was_not_accepted() {
     }
 }
 
+#[tokio::test]
+async fn what_a_client_was_not_given_is_not_accepted() {
+    for (limit, expected) in [(0, Outcome::Unseen), (4, Outcome::PartlyAccepted { utf16: 4 })] {
+        let api = api().await;
+        let mut asked = request("zed", START);
+        asked.limits.max_tokens = Some(limit);
+        api.clients.complete(asked).await.unwrap();
+        api.pass(1_000);
+        api.ask("zed", "fn a() {\n    call(x);\n    |\n}\n").await;
+        assert_eq!(api.outcomes()[0], Some(expected), "{limit} tokens");
+    }
+}
+
+#[tokio::test]
+async fn programs_of_one_name_ask_at_once_about_similar_texts() {
+    let api = Arc::new(api().await);
+    api.held.store(true, Ordering::Relaxed);
+    let ask = |number: usize| {
+        let api = api.clone();
+        tokio::spawn(async move { api.ask("zed", &format!("// {number}\n{START}")).await })
+    };
+    let asked: Vec<_> = [1, 2, 3, 3].into_iter().map(ask).collect();
+    eventually("all are there", || api.clients.state.lock().texts.len() == 4).await;
+    api.held.store(false, Ordering::Relaxed);
+    for answer in asked {
+        assert_eq!(answer.await.unwrap(), "call(x);");
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_send_its_own_file_along() {
+    let api = api().await;
+    let file = File { name: "/p/a.rs".into(), text: "fn b() {}\n".into() };
+    let named = Request { name: Some("/p/a.rs".into()), ..request("zed", START) };
+    for _ in 0..2 {
+        let asked = Request { files: vec![file.clone()], ..named.clone() };
+        assert_eq!(api.clients.complete(asked).await.unwrap().text, "call(x);");
+    }
+}
+
 /// llama.vscode asks again where its editor closes a bracket, because it has no offer with another
 /// text behind the cursor.
 #[tokio::test]
@@ -361,6 +401,7 @@ async fn a_file_that_is_named_is_held_to_the_rules_of_its_name() {
     ask("/p/a.rs").await;
     ask("src/b.rs").await;
     ask("/p/.env").await;
+    ask("file:///p/.env").await;
     let mut paths = vec![];
     let scanned = api.log.scan(0, &mut |event| {
         if let EventKind::Completion(made) = event.kind {
@@ -370,6 +411,30 @@ async fn a_file_that_is_named_is_held_to_the_rules_of_its_name() {
     });
     scanned.unwrap();
     assert_eq!(paths, ["/p/a.rs", "untitled:zed/2/b.rs"], "nothing is stored of credentials");
+}
+
+#[tokio::test]
+async fn who_turns_to_another_text_has_rejected_nothing() {
+    let api = api().await;
+    api.ask("zed", START).await;
+    api.pass(1_000);
+    api.ask("zed", "fn a() {\n    ca|\n}\n").await;
+    let other = "const OTHER: &str = \"a text with nothing of the first\";\n".repeat(3);
+    api.ask("zed", &format!("{other}|")).await;
+    api.pass(60_000);
+    assert_eq!(api.outcomes()[0], Some(Outcome::Superseded));
+    api.ask("zed", "fn a() {\n    call(x);\n    |\n}\n").await;
+    assert_eq!(api.outcomes()[0], Some(Outcome::Accepted), "they came back for it");
+}
+
+#[tokio::test]
+async fn a_text_of_another_name_is_another_text() {
+    let api = api().await;
+    for name in ["/p/a.rs", "/p/.env"] {
+        let asked = Request { name: Some(name.into()), ..request("zed", START) };
+        api.clients.complete(asked).await.unwrap();
+    }
+    assert_eq!(api.offers().len(), 1, "nothing is stored of credentials");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use api::{
 };
 use completion::document::{Document, Encoding, Position};
 use completion::languages;
-use feedback::event::OfferId;
+use feedback::event::{OfferId, Outcome};
 use host::addresses;
 use session::{AheadAnswer, Session};
 use std::collections::HashMap;
@@ -24,6 +24,8 @@ const KEYS_MAX: usize = 256;
 
 pub struct Text {
     pub client: String,
+    /// The name of the file, if the client tells it.
+    name: Option<String>,
     /// When it was used last, in milliseconds of the session's clock.
     pub used_ms: u64,
     session: Arc<Session>,
@@ -40,6 +42,8 @@ pub struct Text {
     before: Before,
     /// The files that the client has sent along, by name.
     files: HashMap<String, String>,
+    /// Shared with the places of requests that have no answer yet.
+    answering: Arc<()>,
 }
 
 /// An offer as the client got it.
@@ -82,6 +86,7 @@ pub struct Place {
     rest_of_line: String,
     asked: u64,
     pub asked_ms: u64,
+    _answering: Arc<()>,
 }
 
 impl Place {
@@ -125,6 +130,7 @@ impl Text {
         session.open(uri.clone(), document.clone());
         Text {
             client: client.name.clone(),
+            name: name.clone(),
             used_ms: 0,
             session,
             uri,
@@ -136,12 +142,21 @@ impl Text {
             asks: client.asks,
             before: Before::default(),
             files: HashMap::new(),
+            answering: Arc::default(),
         }
     }
 
     /// Returns true if a request is about this text.
     pub fn continues(&self, request: &Request, now_ms: u64) -> bool {
-        let Request { client, around, .. } = request;
+        let Request { client, around, name, .. } = request;
+        if *name != self.name {
+            return false;
+        }
+        if Arc::strong_count(&self.answering) > 1 {
+            // Keys alone come while an answer is computed. Another program of the same name may ask
+            // about a similar text.
+            return self.known.change(around).is_some_and(|change| self.known.is_by_key(&change));
+        }
         let ahead = self.ahead.as_ref().map(|ahead| &ahead.given);
         let mut offers = self.given.iter().chain(ahead);
         let is_read =
@@ -257,6 +272,7 @@ impl Text {
         } else {
             let utf16 = given.offered.text.encode_utf16().count();
             self.session.partly_accepted(&given.id, u32::try_from(utf16).unwrap_or(u32::MAX));
+            self.session.rejected(&given.id, Outcome::Superseded);
         }
     }
 
@@ -329,6 +345,7 @@ impl Text {
             rest_of_line: rest.to_owned(),
             asked: self.asked,
             asked_ms: self.used_ms,
+            _answering: self.answering.clone(),
         }
     }
 
@@ -342,9 +359,25 @@ impl Text {
         self.before.waited_ms = now_ms.saturating_sub(self.used_ms);
     }
 
-    /// Notes what the client was given.
-    pub fn answered(&mut self, given: Option<Given>) {
+    /// Notes what the client was given of an offer.
+    pub fn answered(&mut self, given: Option<Given>, offer: &OfferId) {
+        if given.is_none() {
+            // What the user writes from here on is their own.
+            self.session.rejected(offer, Outcome::Superseded);
+        }
         (self.given, self.ahead) = (given, None);
+    }
+
+    /// Notes that the client asks about another text. Who comes back may still accept the offer.
+    pub fn leave(&self) {
+        if let Some(given) = &self.given {
+            self.session.rejected(&given.id, Outcome::Superseded);
+        }
+    }
+
+    /// Notes that there was nothing to give.
+    pub fn answered_nothing(&mut self) {
+        (self.given, self.ahead) = (None, None);
     }
 
     /// Notes what the client was given for a request as if an offer was taken.
@@ -374,6 +407,9 @@ impl Text {
             }
             let language = language::of(Some(name), &text);
             let (uri, path) = file_address(name);
+            if uri == self.uri {
+                continue;
+            }
             let (language, rope) = (language.to_owned(), text.as_str().into());
             // One that is closed is quoted as one that the user was in.
             self.session.open(uri.clone(), Document { path, language, version: 1, text: rope });
@@ -401,7 +437,7 @@ fn behind(offered: &Offered, bytes: usize) -> Around {
 /// The address of a text, and the name under which it is recorded. Most clients do not tell the
 /// file, so the name tells the client.
 fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (String, String) {
-    if let Some(file) = file.filter(|file| Path::new(file).is_absolute()) {
+    if let Some(file) = file.filter(|file| is_whole(file)) {
         return file_address(file);
     }
     let ending = languages::ending(language).unwrap_or("code");
@@ -413,8 +449,13 @@ fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (St
     (uri, path)
 }
 
+/// Returns true if a name tells which file it is.
+fn is_whole(name: &str) -> bool {
+    Path::new(name).is_absolute() || name.starts_with("file://")
+}
+
 fn file_address(name: &str) -> (String, String) {
-    let uri = match Path::new(name).is_absolute() {
+    let uri = match is_whole(name) {
         true => addresses::normal(name),
         false => addresses::normal(&format!("untitled:{name}")),
     };
