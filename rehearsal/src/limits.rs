@@ -93,6 +93,9 @@ pub const JUDGE_ATTEMPTS: u32 = 3;
 pub const JUDGE_PAUSE: Duration = Duration::from_secs(1);
 /// Code before the offer that a judge sees.
 pub const JUDGE_BEFORE_CHARS: usize = 1500;
+/// Code before that which is searched for secrets too: it may begin in the middle of a key, and the
+/// longest key in use has 3,300 characters.
+pub const JUDGE_MARGIN_CHARS: usize = 4096;
 /// Tokens of a judge's answer: a number, and what a talkative model puts around it.
 pub const JUDGE_ANSWER_TOKENS: u32 = 16;
 

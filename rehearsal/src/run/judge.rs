@@ -2,15 +2,19 @@
 //! online coding example does the same (github.com/RLinf/RLinf, examples/agent/coding_online_rl).
 //!
 //! No judge is asked unless the user names one, because it sends the code around each offer to
-//! whoever runs that endpoint.
+//! whoever runs that endpoint. What the daemon may not store is not sent.
 
 use crate::limits;
 use anyhow::{Context, Result, ensure};
+use feedback::secrets;
 use serde_json::{Value, json};
 use ureq::Agent;
 
 /// The worst and the best rating.
 const SCALE: std::ops::RangeInclusive<f64> = 0.0..=10.0;
+
+/// The last character of the id of an offer of which the daemon stores nothing: its rule.
+const UNSTORED: char = '~';
 
 const TASK: &str = "You rate code completions. You see the code before the cursor, the completion \
                     that was offered, and what the developer wrote there in the end. Answer with \
@@ -26,9 +30,19 @@ pub struct Judge {
 /// The offer that the judge rates.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedOffer<'a> {
+    pub id: &'a str,
     pub before: &'a str,
     pub offered: &'a str,
     pub written: &'a str,
+}
+
+impl JudgedOffer<'_> {
+    /// Returns true if the daemon may store the offer, and no secret stands near it.
+    fn may_be_sent(&self) -> bool {
+        let before = last(self.before, limits::JUDGE_BEFORE_CHARS + limits::JUDGE_MARGIN_CHARS);
+        let holds_secret = |behind| secrets::holds_secret(&[before, behind].concat());
+        !self.id.ends_with(UNSTORED) && ![self.offered, self.written].into_iter().any(holds_secret)
+    }
 }
 
 impl Judge {
@@ -43,22 +57,26 @@ impl Judge {
         }
     }
 
+    /// Returns the rating of an offer. `None` if it may not be sent.
+    ///
     /// # Errors
     /// The endpoint cannot be reached, refuses, or answers no number from 0 to 10, and asking again
     /// did not help.
-    pub fn rate(&self, case: JudgedOffer) -> Result<f64> {
+    pub fn rate(&self, case: JudgedOffer) -> Result<Option<f64>> {
+        if !case.may_be_sent() {
+            return Ok(None);
+        }
         for _ in 1..limits::JUDGE_ATTEMPTS {
             if let Ok(rating) = self.ask(case) {
-                return Ok(rating);
+                return Ok(Some(rating));
             }
             std::thread::sleep(limits::JUDGE_PAUSE);
         }
-        self.ask(case)
+        self.ask(case).map(Some)
     }
 
     fn ask(&self, case: JudgedOffer) -> Result<f64> {
-        let skipped = case.before.chars().count().saturating_sub(limits::JUDGE_BEFORE_CHARS);
-        let before: String = case.before.chars().skip(skipped).collect();
+        let before = last(case.before, limits::JUDGE_BEFORE_CHARS);
         let question = format!(
             "Code before the cursor:\n```\n{before}\n```\n\
              Offered:\n```\n{}\n```\nWritten:\n```\n{}\n```",
@@ -85,6 +103,12 @@ impl Judge {
         ensure!(SCALE.contains(&rating), "{} gave {rating}, which is not from 0 to 10", asked());
         Ok(rating)
     }
+}
+
+/// The last characters of a text.
+fn last(text: &str, chars: usize) -> &str {
+    let start = text.char_indices().rev().take(chars).last().map_or(text.len(), |(at, _)| at);
+    &text[start..]
 }
 
 /// The first number in a text.
@@ -135,19 +159,41 @@ mod tests {
         (base, served)
     }
 
-    const CASE: JudgedOffer = JudgedOffer { before: "let x = ", offered: "1;", written: "2;" };
+    const CASE: JudgedOffer =
+        JudgedOffer { id: "a-1", before: "let x = ", offered: "1;", written: "2;" };
 
     #[test]
     fn a_rating_is_the_number_in_the_answer() {
         let (base, served) = endpoint("200 OK", " Rating: 7.5/10.");
         let judge = Judge::new(&base, "some-model", Some("secret".to_owned()));
-        assert_eq!(judge.rate(CASE).unwrap(), 7.5);
+        assert_eq!(judge.rate(CASE).unwrap(), Some(7.5));
         let (head, body) = served.join().unwrap();
         assert!(head.starts_with("POST /v1/chat/completions "), "{head}");
         assert!(head.to_lowercase().contains("authorization: bearer secret"), "{head}");
         assert_eq!((&body["model"], &body["temperature"]), (&json!("some-model"), &json!(0)));
         let question = body["messages"][1]["content"].as_str().unwrap();
         assert!(["let x = ", "1;", "2;"].iter().all(|part| question.contains(part)), "{question}");
+    }
+
+    /// An offer that is sent is an error here: nobody listens.
+    #[test]
+    fn what_the_daemon_may_not_store_is_not_sent() {
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let judge = Judge::new(&format!("http://{closed}/v1"), "m", None);
+        let secret = ["DB_PASSWORD = \"Tr0ub4dor", "-zz9Kq\"\n"].concat();
+        let (name, value) = secret.split_at(secret.find('"').unwrap());
+        let far = format!("{secret}{}", "é\n".repeat(limits::JUDGE_BEFORE_CHARS / 2));
+        for case in [
+            JudgedOffer { id: "a-1~", ..CASE },
+            JudgedOffer { before: &secret, ..CASE },
+            JudgedOffer { before: &far, ..CASE },
+            JudgedOffer { before: "", offered: &secret, ..CASE },
+            JudgedOffer { before: name, written: value, ..CASE },
+        ] {
+            assert_eq!(judge.rate(case).unwrap(), None, "{case:?}");
+        }
+        assert!(CASE.may_be_sent());
+        assert_eq!((last("aéb", 2), last("a", 2), last("a", 0)), ("éb", "a", ""));
     }
 
     #[test]

@@ -378,8 +378,8 @@ impl Stream<'_, '_> {
         let rating = match (&self.settings.judge, &offer) {
             (Some(judge), Some(offer)) => {
                 let (before, written) = (lane.typist.before(), &place.text[place.at..]);
-                let judged = JudgedOffer { before: &before, offered: &offer.text, written };
-                Some(judge.rate(judged)?)
+                let (id, offered) = (offer.id(), offer.text.as_str());
+                judge.rate(JudgedOffer { id, before: &before, offered, written })?
             }
             _ => None,
         };

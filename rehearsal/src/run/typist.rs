@@ -57,6 +57,11 @@ pub struct LineOffer {
 }
 
 impl LineOffer {
+    /// The id that the daemon gave it.
+    pub fn id(&self) -> &str {
+        &self.item.id
+    }
+
     /// All that the offer adds, of which `text` is the first line.
     fn whole(&self) -> String {
         let below =
