@@ -41,6 +41,16 @@ pub const FILE_BYTES_MAX: usize = 256 << 10;
 /// The files that a commit adds and removes are compared, to find those that it renames, up to so
 /// many bytes of them together.
 pub const RENAMES_BYTES_MAX: usize = 64 << 20;
+/// A commit's message and names. With a larger one a repository is refused.
+pub const COMMIT_BYTES_MAX: usize = 16 << 20;
+/// Files and folders of a commit; one with more is left out.
+pub const TREE_ENTRIES_MAX: u64 = 1_000_000;
+/// The bytes of their paths, and of the trees in which git has them.
+pub const TREE_PATHS_BYTES_MAX: u64 = 128 << 20;
+/// Folders in folders of a commit.
+pub const TREE_DEPTH_MAX: u32 = 512;
+/// Trees of a history whose sizes are remembered.
+pub const TREES_KNOWN_MAX: usize = 200_000;
 /// A larger file is left out of the working tree.
 pub const TREE_FILE_BYTES_MAX: usize = 1 << 20;
 /// What the files of a working tree may take together.

@@ -2,9 +2,10 @@
 //! lines somebody added. The repository is only read. It may be bare or shallow.
 
 use crate::developer::readable::Readable;
+use crate::developer::unpacked::{self, Trees};
 use crate::developer::{git_files, language, repository};
 use crate::limits;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use git2::{
     Commit, Delta, Diff, DiffFindOptions, DiffOptions, ObjectType, Oid, Patch, Repository, Sort,
 };
@@ -80,6 +81,7 @@ pub struct History {
     repository: Repository,
     commits: Vec<Oid>,
     head: Oid,
+    trees: Trees,
     /// Which of its files may be read, if not all.
     readable: Option<Readable>,
 }
@@ -89,11 +91,7 @@ impl History {
     /// oldest first. Merges are left out, because nobody typed them.
     pub fn open(path: &Path, filter: &Filter) -> Result<History> {
         let repository = repository::open(path)?;
-        let head = match &filter.head {
-            Some(head) => Oid::from_str(head).and_then(|head| repository.find_commit(head)),
-            None => repository.head().and_then(|head| head.peel_to_commit()),
-        };
-        let head = head.map(|head| head.id()).with_context(|| match &filter.head {
+        let head = newest(&repository, filter).with_context(|| match &filter.head {
             Some(head) => format!("{} has no commit {head}", path.display()),
             None => format!("{} has no commit to read", path.display()),
         })?;
@@ -102,7 +100,7 @@ impl History {
         if commits.is_empty() {
             bail!("{}: {}", path.display(), nothing_to_read(&repository, filter));
         }
-        Ok(History { repository, commits, head, readable: None })
+        Ok(History { repository, commits, head, trees: Trees::default(), readable: None })
     }
 
     /// Leaves out the files that may not be read.
@@ -151,6 +149,23 @@ impl History {
         tree().with_context(|| format!("cannot read the tree before commit {commit}"))
     }
 
+    /// Compares two trees. `None` if one is so large that the memory may not hold the differences.
+    pub fn diff(
+        &self,
+        from: Option<Oid>,
+        to: Option<Oid>,
+        options: Option<&mut DiffOptions>,
+    ) -> Result<Option<Diff<'_>>> {
+        for tree in [from, to].into_iter().flatten() {
+            if !self.trees.can_be_walked(&self.repository, tree)? {
+                return Ok(None);
+            }
+        }
+        let find = |tree: Option<Oid>| tree.map(|id| self.repository.find_tree(id)).transpose();
+        let (from, to) = (find(from)?, find(to)?);
+        Ok(Some(self.repository.diff_tree_to_tree(from.as_ref(), to.as_ref(), options)?))
+    }
+
     /// Every file change that is worth typing, commit by commit. Each is computed when it is asked
     /// for.
     pub fn changes(&self) -> impl Iterator<Item = Result<FileChange>> + '_ {
@@ -181,15 +196,12 @@ impl History {
         // In the root commit every file is new.
         let parent = match commit.parent_count() {
             0 => None,
-            _ => Some(commit.parent(0)?.tree()?),
+            _ => Some(commit.parent(0)?.tree_id()),
         };
         let mut options = DiffOptions::new();
         options.context_lines(0).skip_binary_check(true);
-        let mut diff = self.repository.diff_tree_to_tree(
-            parent.as_ref(),
-            Some(&commit.tree()?),
-            Some(&mut options),
-        )?;
+        let diff = self.diff(parent, Some(commit.tree_id()), Some(&mut options))?;
+        let Some(mut diff) = diff else { return Ok(Vec::new()) };
         let mut renames = DiffFindOptions::new();
         renames.renames(true);
         // To compare two files that are not the same, both are unpacked.
@@ -270,25 +282,51 @@ impl History {
     }
 }
 
+/// The commit at which a history ends. It is not unpacked yet.
+fn newest(repository: &Repository, filter: &Filter) -> Result<Oid> {
+    let id = match &filter.head {
+        Some(head) => Oid::from_str(head)?,
+        None => repository.head()?.target().context("its HEAD names none")?,
+    };
+    let (_, kind) = repository.odb()?.read_header(id)?;
+    ensure!(kind == ObjectType::Commit, "{id} is a {kind}");
+    Ok(id)
+}
+
 fn select(repository: &Repository, head: Oid, filter: &Filter) -> Result<Vec<Oid>> {
-    let boundary = shallow_boundary(repository)?;
-    let author = filter.author.as_ref().map(|author| author.to_lowercase());
+    // To sort the commits, libgit2 unpacks all of them.
+    let wanted = wanted(repository, head, filter)?;
     let mut walk = repository.revwalk()?;
     walk.push(head)?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::TIME | Sort::REVERSE)?;
     let mut commits = Vec::new();
     for oid in walk {
         let oid = oid?;
-        let commit = repository.find_commit(oid)?;
-        let wanted = commit.parent_count() <= 1
-            && !boundary.contains(&oid)
-            && filter.since.is_none_or(|since| commit.time().seconds() >= since)
-            && author.as_ref().is_none_or(|part| wrote(&commit, part));
-        if wanted {
+        if wanted.contains(&oid) {
             commits.push(oid);
         }
     }
     Ok(commits)
+}
+
+/// The commits that pass the filter, in no order.
+fn wanted(repository: &Repository, head: Oid, filter: &Filter) -> Result<HashSet<Oid>> {
+    let boundary = shallow_boundary(repository)?;
+    let author = filter.author.as_ref().map(|author| author.to_lowercase());
+    let (mut seen, mut waiting) = (HashSet::from([head]), vec![head]);
+    let mut wanted = HashSet::new();
+    while let Some(oid) = waiting.pop() {
+        let commit = unpacked::commit(repository, oid)?;
+        waiting.extend(commit.parent_ids().filter(|parent| seen.insert(*parent)));
+        let is_wanted = commit.parent_count() <= 1
+            && !boundary.contains(&oid)
+            && filter.since.is_none_or(|since| commit.time().seconds() >= since)
+            && author.as_ref().is_none_or(|part| wrote(&commit, part));
+        if is_wanted {
+            wanted.insert(oid);
+        }
+    }
+    Ok(wanted)
 }
 
 /// Says why no commit of a repository can be read.
@@ -347,7 +385,7 @@ fn span(start: u32, lines: u32) -> Range<usize> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use git2::{Signature, Time};
+    use git2::{FileMode, Signature, Time};
     use std::fs;
     use tempfile::TempDir;
 
@@ -457,6 +495,57 @@ pub(crate) mod tests {
         let changes = repo.changes(&Filter::default());
         let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
         assert_eq!(paths, ["a.py", "other/a.py", "b.py"]);
+    }
+
+    /// Thirteen trees, each of which names the next one ten times, are 10^13 files.
+    #[test]
+    fn a_commit_of_trees_that_name_each_other_is_left_out() {
+        let repo = Repo::new();
+        repo.write("a.py", "one\n");
+        repo.commit("Ada", 1_000, None);
+        let root = repo.git.head().unwrap().peel_to_commit().unwrap();
+        let folder = i32::from(FileMode::Tree);
+        let mut inner = root.tree_id();
+        for _ in 0..12 {
+            let mut tree = repo.git.treebuilder(None).unwrap();
+            for name in 0..10 {
+                tree.insert(name.to_string(), inner, folder).unwrap();
+            }
+            inner = tree.write().unwrap();
+        }
+        let mut tree = repo.git.treebuilder(Some(&root.tree().unwrap())).unwrap();
+        tree.insert("bomb", inner, folder).unwrap();
+        let tree = repo.git.find_tree(tree.write().unwrap()).unwrap();
+        let who = Signature::new("Ada", "ada@example.org", &Time::new(2_000, 0)).unwrap();
+        repo.git.commit(Some("HEAD"), &who, &who, "x", &tree, &[&root]).unwrap();
+        repo.write("b.py", "two\n");
+        repo.commit("Ada", 3_000, None);
+        repo.write("c.py", "three\n");
+        repo.commit("Ada", 4_000, None);
+        let changes = repo.changes(&Filter::default());
+        let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        assert_eq!(paths, ["a.py", "c.py"], "what is compared with it is left out too");
+        let history = History::open(repo.folder.path(), &Filter::default()).unwrap();
+        assert!(history.diff(Some(tree.id()), Some(tree.id()), None).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_commit_that_is_huge_when_it_is_unpacked_is_refused() {
+        let repo = repository();
+        let tree = repo.git.head().unwrap().peel_to_tree().unwrap().id();
+        let who = "Ada <ada@example.org> 1000 +0000";
+        let commit = |parent: &str, message: &str| {
+            let text = format!("tree {tree}\n{parent}author {who}\ncommitter {who}\n\n{message}\n");
+            repo.git.odb().unwrap().write(ObjectType::Commit, text.as_bytes()).unwrap()
+        };
+        let huge = commit("", &"a".repeat(limits::COMMIT_BYTES_MAX));
+        let child = commit(&format!("parent {huge}\n"), "x");
+        for head in [huge, child] {
+            let filter = Filter { head: Some(head.to_string()), ..Filter::default() };
+            let error = History::open(repo.folder.path(), &filter).err().unwrap();
+            let error = format!("{error:#}");
+            assert!(error.contains(&format!("commit {huge} takes more than 16 MiB")), "{error}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod person;
 pub mod plan;
 pub mod readable;
 pub mod repository;
+mod unpacked;
 pub mod written;
 
 use crate::limits;

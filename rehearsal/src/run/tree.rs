@@ -70,9 +70,9 @@ impl WorkingTree {
 
     fn move_to(&mut self, history: &History, target: Option<Oid>) -> Result<()> {
         let repository = history.repository();
-        let find = |oid: Option<Oid>| oid.map(|oid| repository.find_tree(oid)).transpose();
-        let (from, to) = (find(self.tree)?, find(target)?);
-        let diff = repository.diff_tree_to_tree(from.as_ref(), to.as_ref(), None)?;
+        let diff = history.diff(self.tree, target, None)?;
+        let diff = diff.with_context(|| format!("it is too large to be compared{PASS}"))?;
+        let to = target.map(|oid| repository.find_tree(oid)).transpose()?;
         let touched = std::mem::take(&mut self.touched);
         touched.iter().try_for_each(|path| self.remove(path))?;
         self.remove_old(&diff)?;
