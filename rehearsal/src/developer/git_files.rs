@@ -1,7 +1,8 @@
-//! The files of git that libgit2 reads whole as soon as it opens a repository. It opens whatever
-//! lies there: a pipe would be waited for, and a device has no end.
+//! The files of git: those that libgit2 reads whole as soon as it opens a repository, and those of
+//! its refs and objects. It opens whatever lies there: a pipe would be waited for, and a device has
+//! no end.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,13 @@ const NAMES: &[&str] = &[
 
 /// The largest of them that is read, in bytes. `packed-refs` has a line for each branch and tag.
 const BYTES_MAX: u64 = 64 << 20;
+
+/// Files and folders of the refs of a repository, or of its objects, and how deep they may lie.
+const ENTRIES_MAX: u32 = 1_000_000;
+const DEPTH_MAX: u32 = 32;
+
+/// How far libgit2 follows a ref that names another.
+const NAMED_DEPTH_MAX: u32 = 10;
 
 /// How far libgit2 follows folders of objects that name others.
 const BORROWED_DEPTH_MAX: u32 = 5;
@@ -42,12 +50,14 @@ pub fn check(folder: &Path) -> Result<()> {
         let named = pointer(&git, "gitdir:").map(|named| above.join(named));
         let own = if git.is_dir() { Some(git) } else { named };
         // A folder may be a bare repository itself.
-        let bare = Some(above.to_owned()).filter(|above| above.join("objects").is_dir());
+        let is_bare = ["objects", "refs"].iter().all(|name| above.join(name).is_dir())
+            || pointer(&above.join("commondir"), "").is_some();
+        let bare = is_bare.then(|| above.to_owned());
         for folder in [own, bare].into_iter().flatten() {
             check_names(&folder)?;
-            if let Some(shared) = pointer(&folder.join("commondir"), "") {
-                check_names(&folder.join(shared))?;
-            }
+            let shared = pointer(&folder.join("commondir"), "").map(|shared| folder.join(shared));
+            shared.iter().try_for_each(|shared| check_names(shared))?;
+            check_head(&folder, shared.as_ref().unwrap_or(&folder))?;
         }
     }
     Ok(())
@@ -55,6 +65,7 @@ pub fn check(folder: &Path) -> Result<()> {
 
 fn check_names(folder: &Path) -> Result<()> {
     NAMES.iter().try_for_each(|name| check_file(&folder.join(name)))?;
+    check_folder(&folder.join("refs"))?;
     let mut left = BORROWED_MAX;
     check_borrowed(&folder.join("objects"), BORROWED_DEPTH_MAX, &mut left)
 }
@@ -70,9 +81,63 @@ fn check_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Checks the folders from which a folder of objects borrows. libgit2 opens what they name: a share
-/// of the network would be asked for, and told who the user is.
+/// Follows what is checked out from name to name. Each must be one of the refs, which are checked:
+/// libgit2 would open any other file too.
+fn check_head(own: &Path, shared: &Path) -> Result<()> {
+    let mut file = own.join("HEAD");
+    for _ in 0..NAMED_DEPTH_MAX {
+        check_file(&file)?;
+        if !file.is_file() {
+            break;
+        }
+        let text = read(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+        // To libgit2 a name ends there.
+        let text = text.split('\0').next().unwrap_or_default();
+        let Some(named) = text.strip_prefix("ref:").map(str::trim) else { break };
+        ensure!(
+            named.starts_with("refs/"),
+            "{}: it names {named}, which is no branch: run `git switch` with the name of one",
+            file.display()
+        );
+        // Some refs are a worktree's own.
+        let of_own = own.join(named);
+        file = if of_own.is_file() { of_own } else { shared.join(named) };
+    }
+    Ok(())
+}
+
+/// Checks that nothing but plain files and folders lies in a folder, or where its links lead.
+fn check_folder(folder: &Path) -> Result<()> {
+    let mut left = ENTRIES_MAX;
+    check_below(folder, DEPTH_MAX, &mut left)
+}
+
+fn check_below(folder: &Path, depth: u32, left: &mut u32) -> Result<()> {
+    let Ok(entries) = folder.read_dir() else { return Ok(()) };
+    for entry in entries {
+        let entry = entry.with_context(|| format!("{} cannot be read", folder.display()))?;
+        let path = entry.path();
+        let (Some(deeper), Some(fewer)) = (depth.checked_sub(1), left.checked_sub(1)) else {
+            bail!("{}: git's files there are too many or too deep: run `git gc`", folder.display());
+        };
+        *left = fewer;
+        let own = entry.file_type().ok().filter(|found| !found.is_symlink());
+        match own.or_else(|| path.metadata().ok().map(|found| found.file_type())) {
+            Some(found) if found.is_dir() => check_below(&path, deeper, left)?,
+            Some(found) if !found.is_file() => {
+                bail!("{}: it is no plain file, as git has it: remove it", path.display());
+            }
+            // A link may lead nowhere.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks a folder of objects, and those from which it borrows. libgit2 opens what they name: a
+/// share of the network would be asked for, and told who the user is.
 fn check_borrowed(objects: &Path, depth: u32, left: &mut u32) -> Result<()> {
+    check_folder(objects)?;
     let file = objects.join("info/alternates");
     check_file(&file)?;
     let Some(depth) = depth.checked_sub(1) else { return Ok(()) };
@@ -193,6 +258,91 @@ mod tests {
         fs::create_dir_all(named.parent().unwrap()).unwrap();
         fs::write(named, lender.path().to_str().unwrap()).unwrap();
         assert!(repository::open(own.path()).is_err());
+    }
+
+    /// Opening one of the pipes hangs this test.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_among_refs_and_objects_is_refused_before_it_is_opened() {
+        let object = format!("objects/ab/{}", "0".repeat(38));
+        for name in [
+            "refs/heads/main",
+            "refs/remotes/origin/deep/er",
+            object.as_str(),
+            "objects/pack/pack-1.pack",
+            "objects/pack/pack-1.idx",
+            "objects/pack/multi-pack-index",
+            "objects/info/commit-graph",
+            "objects/info/commit-graphs/commit-graph-chain",
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            Repository::init(folder.path()).unwrap();
+            let file = folder.path().join(".git").join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "").unwrap();
+            assert!(check(folder.path()).is_ok(), "{name}");
+            fs::remove_file(&file).unwrap();
+            std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+            let error = repository::open(folder.path()).err().unwrap().to_string();
+            assert!(error.contains(name) && error.contains("no plain file"), "{error}");
+            fs::remove_file(&file).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&file).status();
+            assert!(made.unwrap().success());
+            let error = repository::open(folder.path()).err().unwrap().to_string();
+            assert!(error.contains(name) && error.contains("no plain file"), "{error}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_among_refs_lead_to_plain_files_and_end() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        Repository::init(folder.path()).unwrap();
+        let refs = folder.path().join(".git/refs");
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::write(elsewhere.path().join("main"), "").unwrap();
+        symlink(elsewhere.path(), refs.join("remotes")).unwrap();
+        symlink("nothing", refs.join("heads/nowhere")).unwrap();
+        assert!(check(folder.path()).is_ok());
+        symlink("..", refs.join("heads/circle")).unwrap();
+        let error = check(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("too many or too deep"), "{error}");
+    }
+
+    /// Opening one of the pipes hangs this test.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_checked_out_is_one_of_the_refs() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Repository::init(folder.path()).unwrap().path().to_owned();
+        fs::create_dir_all(git.join("hooks")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(git.join("hooks/pipe")).status();
+        assert!(made.unwrap().success());
+        assert!(repository::open(folder.path()).is_ok());
+        for head in ["ref: hooks/pipe\n", "ref: refs/heads/link\n", "ref: refs/../hooks/pipe\n"] {
+            fs::write(git.join("refs/heads/link"), "ref: hooks/pipe\n").unwrap();
+            fs::write(git.join("HEAD"), head).unwrap();
+            let error = check(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("hooks/pipe"), "{error}");
+        }
+    }
+
+    /// Opening the pipe hangs this test.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_of_a_repository_that_a_folder_names_as_its_own_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = folder.path().join("shared");
+        Repository::init_bare(&shared).unwrap();
+        fs::remove_file(shared.join("config")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(shared.join("config")).status();
+        assert!(made.unwrap().success());
+        let own = folder.path().join("own");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        fs::write(own.join("commondir"), "../shared\n").unwrap();
+        assert!(repository::open(&own).is_err());
     }
 
     #[test]
