@@ -7,7 +7,8 @@ use crate::developer::{git_files, language, repository};
 use crate::limits;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use git2::{
-    Commit, Delta, Diff, DiffFindOptions, DiffOptions, ObjectType, Oid, Patch, Repository, Sort,
+    Commit, Delta, Diff, DiffFile, DiffFindOptions, DiffOptions, ObjectType, Oid, Patch,
+    Repository, Sort,
 };
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -213,13 +214,13 @@ impl History {
             if matches!(delta.status(), Delta::Deleted | Delta::Conflicted | Delta::Typechange) {
                 continue;
             }
-            let Some(path) = delta.new_file().path().and_then(Path::to_str) else { continue };
+            // A new file has its own name as the old one too.
+            let names = path_of(&delta.new_file()).zip(path_of(&delta.old_file()));
+            let Some((path, old_path)) = names else { continue };
             let Some(language) = language::of_path(path) else { continue };
-            let old_path = delta.old_file().path();
-            let is_renamed = old_path.is_some_and(|old| old != Path::new(path));
-            let old = old_path.filter(|_| is_renamed);
+            let is_renamed = old_path != path;
             if !self.may_read(Path::new(path))?
-                || !old.map_or(Ok(true), |old| self.may_read(old))?
+                || is_renamed && !self.may_read(Path::new(old_path))?
             {
                 continue;
             }
@@ -229,8 +230,7 @@ impl History {
                 continue;
             };
             let hunks = hunks(&before, &after)?;
-            let old_path = old_path.and_then(Path::to_str);
-            let renamed_from = old_path.filter(|_| delta.status() == Delta::Renamed);
+            let renamed_from = Some(old_path).filter(|_| delta.status() == Delta::Renamed);
             changes.push(FileChange {
                 commit: oid.to_string(),
                 path: path.to_owned(),
@@ -338,6 +338,11 @@ fn nothing_to_read(repository: &Repository, filter: &Filter) -> &'static str {
         }
         (false, false) => "it has only merge commits, which nobody typed",
     }
+}
+
+/// The path of a file, if it is UTF-8. `DiffFile::path` panics on Windows if it is not.
+pub fn path_of<'d>(file: &DiffFile<'d>) -> Option<&'d str> {
+    file.path_bytes().and_then(|path| std::str::from_utf8(path).ok())
 }
 
 fn wrote(commit: &Commit, part: &str) -> bool {

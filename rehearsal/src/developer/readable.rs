@@ -31,8 +31,12 @@ impl Readable {
         Ok(Readable { root, asked: RefCell::new(Asked { child, paths, answers }) })
     }
 
-    /// Returns true if a file may be read, which is named from the root on.
+    /// Returns true if a file may be read, which is named from the root on. One whose name is not
+    /// UTF-8 cannot be asked about.
     pub fn may_read(&self, path: &Path) -> Result<bool> {
+        if path.to_str().is_none() {
+            return Ok(false);
+        }
         let Asked { paths, answers, .. } = &mut *self.asked.borrow_mut();
         let mut answer = String::new();
         let asked = serde_json::to_string(&self.root.join(path)).map_err(anyhow::Error::from);
@@ -96,6 +100,14 @@ pub(crate) mod tests {
         assert_eq!(paths(&history), ["a.py", "private/b.py", "c.py"]);
         let _hone = without(&mut history, "private").unwrap();
         assert_eq!(paths(&history), ["a.py"], "what was renamed shows what stood there before");
+    }
+
+    #[test]
+    fn a_file_whose_name_is_not_utf8_may_not_be_read() {
+        use std::os::unix::ffi::OsStrExt;
+        let readable = Readable::start(Path::new("/bin/true"), "/p".into()).unwrap();
+        let name = std::ffi::OsStr::from_bytes(b"caf\xe9.txt");
+        assert!(!readable.may_read(Path::new(name)).unwrap());
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //!
 //! It is moved from commit to commit by writing only the files that differ. It holds the files as
 //! git has them. Symbolic links and submodules are left out, so that nothing is ever written
-//! outside the folder, and so are files over [`TREE_FILE_BYTES_MAX`](limits::TREE_FILE_BYTES_MAX)
-//! and those whose content a partial clone has not fetched.
+//! outside the folder, and so are files over [`TREE_FILE_BYTES_MAX`](limits::TREE_FILE_BYTES_MAX),
+//! those whose content a partial clone has not fetched, and those whose names are not UTF-8.
 
-use crate::developer::history::{FileChange, History};
+use crate::developer::history::{FileChange, History, path_of};
 use crate::limits;
 use crate::run::interrupt;
 use anyhow::{Context, Result, ensure};
@@ -79,8 +79,8 @@ impl WorkingTree {
         for delta in diff.deltas().filter(|delta| delta.status() != Delta::Deleted) {
             interrupt::check()?;
             let file = delta.new_file();
-            if let Some(path) = file.path() {
-                self.check_out(history, path, file.id(), file.mode().into())?;
+            if let Some(path) = path_of(&file) {
+                self.check_out(history, Path::new(path), file.id(), file.mode().into())?;
             }
         }
         for path in touched {
@@ -97,10 +97,10 @@ impl WorkingTree {
     /// may take the place of a file, so this comes before anything is written.
     fn remove_old(&mut self, diff: &Diff) -> Result<()> {
         for delta in diff.deltas() {
-            if let Some(path) = delta.old_file().path()
+            if let Some(path) = path_of(&delta.old_file())
                 && delta.old_file().mode() != delta.new_file().mode()
             {
-                self.remove(path)?;
+                self.remove(Path::new(path))?;
             }
         }
         Ok(())
@@ -301,6 +301,28 @@ mod tests {
         let mut tree = WorkingTree::new(&history).unwrap();
         tree.move_before(&history, &commits[2]).unwrap();
         assert_eq!(listed(&tree), ["plain", "small.bin"]);
+    }
+
+    /// Not every file system takes such a name, but git does.
+    #[test]
+    fn a_file_whose_name_is_not_utf8_is_left_out() {
+        let (repo, commits) = repository();
+        let git = Repository::open(repo.path("")).unwrap();
+        let tip = git.head().unwrap().peel_to_commit().unwrap();
+        let mut tree = git.treebuilder(Some(&tip.tree().unwrap())).unwrap();
+        let blob = git.blob(b"one\ntwo\n").unwrap();
+        tree.insert(b"caf\xe9.py".as_slice(), blob, FileMode::Blob.into()).unwrap();
+        let tree = git.find_tree(tree.write().unwrap()).unwrap();
+        let who = tip.author();
+        let odd = git.commit(Some("HEAD"), &who, &who, "x", &tree, &[&tip]).unwrap();
+        let odd = git.find_commit(odd).unwrap();
+        let next = git.commit(Some("HEAD"), &who, &who, "x", &tree, &[&odd]).unwrap();
+        let history = history(&repo);
+        let changes: Vec<_> = history.changes().collect::<Result<_>>().unwrap();
+        assert!(changes.iter().all(|change| commits.contains(&change.commit)));
+        let mut folder = WorkingTree::new(&history).unwrap();
+        folder.move_before(&history, &next.to_string()).unwrap();
+        assert_eq!(listed(&folder), ["lib/b.py", "link/passwd", "plain", "small.bin"]);
     }
 
     #[test]
