@@ -5,7 +5,7 @@
 
 use crate::developer::history::{Filter, History};
 use crate::developer::written::{self, Amount};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use serde::Serialize;
@@ -48,6 +48,12 @@ pub fn print(arguments: &TextsArguments) -> Result<()> {
     let TextsArguments { author, head, .. } = arguments;
     let filter = Filter { author: author.clone(), since: None, head: head.clone() };
     let history = History::open(&arguments.repo, &filter)?;
+    ensure!(
+        history.repository().workdir().is_some(),
+        "{}: a bare repository has no file .honeignore to keep to: `git clone` it, and name the \
+         clone",
+        arguments.repo.display()
+    );
     let amount = Amount { hunks: arguments.hunks, per_commit: arguments.per_commit };
     let mut random = StdRng::seed_from_u64(arguments.seed);
     let mut texts = written::draw(&history, arguments.commits, amount, &mut random)?;
@@ -60,4 +66,32 @@ pub fn print(arguments: &TextsArguments) -> Result<()> {
     }
     out.write_all(b"\n")?;
     Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use git2::{Repository, Signature};
+
+    /// What a repository keeps out is said by files of its work tree.
+    #[test]
+    fn a_bare_repository_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = Repository::init_bare(folder.path()).unwrap();
+        let tree = git.treebuilder(None).unwrap().write().unwrap();
+        let who = Signature::now("Ada", "ada@example.org").unwrap();
+        let tree = git.find_tree(tree).unwrap();
+        git.commit(Some("HEAD"), &who, &who, "x", &tree, &[]).unwrap();
+        let arguments = TextsArguments {
+            repo: folder.path().to_owned(),
+            author: None,
+            head: None,
+            commits: 1,
+            hunks: 1,
+            per_commit: 1,
+            seed: 1,
+        };
+        let error = print(&arguments).unwrap_err().to_string();
+        assert!(error.contains("`git clone` it"), "{error}");
+    }
 }
