@@ -116,6 +116,19 @@ impl NextEdits {
         if rules.is_empty() { Err(Nothing::TurnedDown) } else { Ok(rules) }
     }
 
+    /// The units that a rule is made from, each with the line at which it stands now. Other kinds
+    /// of edits are made from none.
+    pub fn examples(&self, rule: RuleId) -> Vec<(Unit, usize)> {
+        let units = self.history.latest(EVIDENCE_UNITS_MAX);
+        let rules = rules::rules(&units);
+        let places = rules.iter().filter(|one| one.id == rule).flat_map(|one| &one.examples);
+        let mut numbers: Vec<usize> = places.map(|place| place.number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let units = numbers.into_iter().filter_map(|number| units.get(number));
+        units.map(|unit| (unit.clone(), unit.line_now)).collect()
+    }
+
     /// The name that the user has just changed where it is declared, unless the user turned that
     /// down.
     pub fn rename(&self) -> Option<Rename> {

@@ -30,6 +30,7 @@ use files::ignored::IgnoreRules;
 use ropey::Rope;
 use settings::patterns::Patterns;
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -183,6 +184,15 @@ pub fn may_tell(text: &Rope, at: usize) -> bool {
     !Nearby::of(text, at.min(text.len_chars()), window).holds_secret_with("")
 }
 
+/// Returns whether a credential stands at a place or near it, once this text has replaced what is
+/// there.
+pub fn is_near_secret(text: &Rope, place: &Range<usize>, new: &str) -> bool {
+    let window = Window { prefix_chars: 0, suffix_chars: 0 };
+    let mut rest = text.clone();
+    rest.remove(place.clone());
+    Nearby::of(&rest, place.start, window).holds_secret_with(new)
+}
+
 /// Marks the id of an offer of which nothing may be stored.
 pub fn unstored(mut id: OfferId) -> OfferId {
     id.push(UNSTORED);
@@ -267,6 +277,13 @@ mod tests {
         let may_store = |line: &str| may_tell(&Rope::from_str(line), "password = ".len());
         assert!(may_store("password = read_line();\n"));
         assert!(!may_store(&format!("password = \"{}\"\n", password())));
+    }
+
+    #[test]
+    fn a_place_is_searched_with_the_text_that_comes_there() {
+        let text = Rope::from_str("password = \"x\"\n");
+        let is_near = |new: &str| is_near_secret(&text, &(12..13), new);
+        assert!(is_near(&password()) && !is_near("y"));
     }
 
     #[test]

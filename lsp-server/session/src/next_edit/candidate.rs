@@ -5,8 +5,9 @@ use crate::State;
 use completion::document::Document;
 use feedback::event::NextEditKind;
 use feedback::secrets;
-use next_edit::{NextEdit, RuleKind};
+use next_edit::{NextEdit, RuleKind, Unit};
 use policy::next_edit::features::Surroundings;
+use privacy::{is_near_secret, may_tell};
 use ropey::Rope;
 use std::ops::Range;
 
@@ -21,13 +22,20 @@ pub struct EditCandidate {
     pub language: String,
     pub seen: Surroundings,
     pub cursor_line: usize,
-    /// True if the log may hold it.
+    /// True if the log may hold it, by what is around it.
     pub may_store: bool,
 }
 
 impl EditCandidate {
-    /// Returns what was found, if it fits the documents as they are now.
-    pub fn of(state: &State, asked: &Asked, edit: NextEdit) -> Option<EditCandidate> {
+    /// Returns what was found, if it fits the documents as they are now. `examples` are the changes
+    /// that it repeats, each with the line at which it stands now. They may hold a secret of which
+    /// the edit alone is no more than a word.
+    pub fn of(
+        state: &State,
+        asked: &Asked,
+        edit: NextEdit,
+        examples: &[(Unit, usize)],
+    ) -> Option<EditCandidate> {
         let document = state.documents.get(&*edit.file)?;
         let text = &document.text;
         if edit.range.end > text.len_bytes() {
@@ -35,10 +43,14 @@ impl EditCandidate {
         }
         let place = text.byte_to_char(edit.range.start)..text.byte_to_char(edit.range.end);
         let is_here = *edit.file == *asked.uri;
+        let may_carry_secret = is_near_secret(text, &place, &edit.new)
+            || examples.iter().any(|(unit, line)| is_secret_example(state, unit, *line));
         // A secret stays in its own file.
-        if !is_here && secrets::holds_secret(&edit.new) {
+        if !is_here && may_carry_secret {
             return None;
         }
+        // The log holds a hash of both texts, by which a guess could be tested.
+        let may_store = !may_carry_secret && !is_near_secret(text, &place, &edit.old);
         let cursor =
             state.documents.get(&asked.uri)?.offset(asked.position, state.editor.encoding).ok()?;
         let cursor_line = state.documents.get(&asked.uri)?.text.char_to_line(cursor);
@@ -51,7 +63,7 @@ impl EditCandidate {
             is_in_same_block: is_here && is_in_same_block(text, line, cursor_line),
         };
         let Document { path, language, .. } = document;
-        let (path, language, may_store) = (path.clone(), language.clone(), false);
+        let (path, language) = (path.clone(), language.clone());
         Some(EditCandidate { edit, place, path, language, seen, cursor_line, may_store })
     }
 
@@ -64,6 +76,17 @@ impl EditCandidate {
                 && text.slice(self.place.clone()) == self.edit.old
         })
     }
+}
+
+/// Returns whether a change was made in or near a secret. `line` is where it stands now, if its
+/// document is open.
+fn is_secret_example(state: &State, unit: &Unit, line: usize) -> bool {
+    let is_near = |document: &Document| {
+        let text = &document.text;
+        !may_tell(text, text.line_to_char(line.min(text.len_lines())))
+    };
+    [&unit.before, &unit.after].into_iter().any(|lines| secrets::holds_secret(lines))
+        || state.documents.get(&*unit.file).is_some_and(is_near)
 }
 
 /// Returns whether no line between these two begins at the left margin, as the lines of a function

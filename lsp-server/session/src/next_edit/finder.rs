@@ -61,6 +61,11 @@ impl Finder {
         self.edits.history().latest(LATEST_MAX)
     }
 
+    /// The changes that an edit repeats, each with the line at which it stands now.
+    pub fn examples(&self, edit: &NextEdit) -> Vec<(Unit, usize)> {
+        self.edits.examples(edit.rule)
+    }
+
     pub fn rejected(&self) -> &Rejected {
         &self.rejected
     }

@@ -236,9 +236,9 @@ impl Session {
         forgets: u64,
     ) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
-        let candidate = self.read(|state| EditCandidate::of(state, asked, edit));
+        let candidate = self.read(|state| EditCandidate::of(state, asked, edit, &[]));
         let mut candidate = candidate.ok_or(Reason::Superseded)?;
-        candidate.may_store = !self.is_private(&candidate.path, &candidate.language, &config);
+        candidate.may_store &= !self.is_private(&candidate.path, &candidate.language, &config);
         self.offer_first(asked, vec![candidate], forgets)
     }
 }

@@ -8,7 +8,7 @@ use crate::request::Trigger;
 use crate::{State, Turn};
 use completion::document::{Document, Position};
 use feedback::event::{EventKind, GateRecord, NextEdit as Record, OfferId};
-use next_edit::{NextEdit, Nothing};
+use next_edit::{NextEdit, Nothing, Unit};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use services::Services;
@@ -46,9 +46,11 @@ impl Session {
         finder.hear(news, is_private);
         let found = finder.find(CANDIDATES_MAX, || self.searched(asked, &config));
         let nothing = found.as_ref().err().copied().map(reason);
-        let mut candidates = self.candidates(asked, found.unwrap_or_default());
+        let found = found.unwrap_or_default().into_iter();
+        let found = found.map(|edit| (finder.examples(&edit), edit)).collect();
+        let mut candidates = self.candidates(asked, found);
         for one in &mut candidates {
-            one.may_store = !is_private(&one.path, &one.language);
+            one.may_store &= !is_private(&one.path, &one.language);
         }
         match (self.offer_first(asked, candidates, forgets), nothing) {
             // Nothing was held back, because nothing was found.
@@ -70,9 +72,17 @@ impl Session {
         self.read(|state| state.searched(asked, config))
     }
 
-    fn candidates(&self, asked: &Asked, found: Vec<NextEdit>) -> Vec<EditCandidate> {
+    /// What was found, each with the changes that it repeats.
+    fn candidates(
+        &self,
+        asked: &Asked,
+        found: Vec<(Vec<(Unit, usize)>, NextEdit)>,
+    ) -> Vec<EditCandidate> {
         self.read(|state| {
-            found.into_iter().filter_map(|edit| EditCandidate::of(state, asked, edit)).collect()
+            let candidate = |(examples, edit): (Vec<_>, NextEdit)| {
+                EditCandidate::of(state, asked, edit, &examples)
+            };
+            found.into_iter().filter_map(candidate).collect()
         })
     }
 

@@ -397,6 +397,27 @@ async fn edits_of_private_files_teach_nothing() {
     assert!(user.ask(1).await.is_some(), "other files go on");
 }
 
+/// The text alone is no secret: only the name next to it tells that it is one.
+#[tokio::test]
+async fn a_password_is_neither_offered_in_another_file_nor_recorded() {
+    let password = format!("\"{}\"", ["Tr0ub4dor", "-zz9Kq"].concat());
+    for (name, is_secret) in [("password", true), ("colour", false)] {
+        let line = format!("    {name} = \"changeme\"\n");
+        let mut user = User::of(&format!("connect()\n{line}open()\n").repeat(3)).await;
+        open(&user.session, "file:///src/b.rs", &format!("other()\n{line}"));
+        for line in [1, 4] {
+            user.replace(line, "\"changeme\"", &password);
+        }
+        let edit = user.ask_by(4, Trigger::Invoked).await.expect("the third one");
+        assert_eq!((&*edit.uri, edit.range.0.line), (URI, 7), "it stays in its file");
+        user.make(&edit);
+        let elsewhere = user.ask_by(7, Trigger::Invoked).await;
+        assert_eq!(elsewhere.is_none(), is_secret, "{name}");
+        let is_stored = user.events().iter().any(|event| matches!(event, EventKind::NextEdit(_)));
+        assert_eq!(is_stored, !is_secret, "{name}");
+    }
+}
+
 #[tokio::test]
 async fn edits_that_are_forgotten_teach_nothing_any_more() {
     let mut user = User::of(LINES).await;
