@@ -84,6 +84,19 @@ pub fn path_in(name: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&decoded(path)).into_owned())
 }
 
+/// The name of the file of this machine as which a document will be saved that is not saved yet, if
+/// that is known: VS Code opens a new file as `untitled:/folder/new.py`.
+pub fn saved_as(name: &str) -> Option<String> {
+    let (scheme, rest) = split_scheme(name).filter(|_| is_address(name))?;
+    let is_of_host = rest.starts_with("//") && !rest.starts_with("///");
+    if !scheme.eq_ignore_ascii_case(UNSAVED) || is_of_host {
+        return None;
+    }
+    let path = path_in(name).into_owned();
+    let path = if HAS_DRIVES { drives::name(&path) } else { path };
+    Path::new(&path).is_absolute().then_some(path)
+}
+
 /// The path of a file of this machine. A `?` and a `#` in it belong to the path, because neither
 /// means anything else for a file.
 fn local_path(address: &str) -> Option<Vec<u8>> {
@@ -282,6 +295,23 @@ mod tests {
         assert!(!is_address("/project/a:b.py") && !is_address("src/a.py") && !is_address(":a"));
         assert_eq!(path_in("/project/a%20:b.py"), "/project/a%20:b.py");
         assert_eq!(path_in("git:/p/%2Eenv?{}"), "/p/.env");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_document_that_is_not_saved_yet_may_have_its_place() {
+        for (address, path) in [
+            ("untitled:/p/new%20one.py", Some("/p/new one.py")),
+            ("untitled:///p/new.py", Some("/p/new.py")),
+            ("UNTITLED:/p/new.py", Some("/p/new.py")),
+            ("untitled:Untitled-1", None),
+            ("untitled:new.py", None),
+            ("untitled://ssh-remote%2Bbox/p/new.py", None),
+            ("git:/p/new.py", None),
+            ("/p/new.py", None),
+        ] {
+            assert_eq!(saved_as(&name(address)).as_deref(), path, "{address}");
+        }
     }
 
     /// The transport drops a message with an address that it cannot parse.

@@ -403,6 +403,20 @@ mod tests {
         assert_eq!(left_without(NAMES, here), others("/home/u/x.py"));
     }
 
+    /// VS Code opens `code clients/new.py` so, and saves it there later.
+    #[cfg(unix)]
+    #[test]
+    fn a_document_that_is_not_saved_yet_is_forgotten_with_its_folder() {
+        const UNSAVED: &str = "untitled:/nowhere/clients/new.py";
+        let recorded = [UNSAVED, "untitled:Untitled-7"];
+        let file = Scope::File { names: names_of("/nowhere/clients/new.py") };
+        for scope in [Scope::Folder { names: names_of("/nowhere/clients") }, file] {
+            assert_eq!(left_without(&recorded, scope), ["untitled:Untitled-7"]);
+        }
+        let other = Scope::Folder { names: names_of("/nowhere/other") };
+        assert_eq!(left_without(&recorded, other), recorded);
+    }
+
     /// The adapters that are forgotten, of one that learned from the history of this folder at 100.
     fn withdrawn(root: &str, scope: Scope) -> Vec<AdapterVersion> {
         let folder = tempfile::tempdir().unwrap();

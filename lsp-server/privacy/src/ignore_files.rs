@@ -6,9 +6,10 @@
 
 use feedback::secrets::is_sensitive_path;
 use files::ignored::{IgnoreRules, Verdict, Verdicts};
-use host::addresses::{name_of_file, path_in};
+use host::addresses::{name_of_file, path_in, saved_as};
 use host::paths::without_dots;
 use settings::patterns::Patterns;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +80,8 @@ fn storable(
     let Some(given) = file_of(path) else { return Some(Storable::default()) };
     // The character stands for bytes that are no text, so the file has another name, which is not
     // known. Rules may be about that one.
-    if path.contains(char::REPLACEMENT_CHARACTER) {
+    let is_text = |name: &str| !name.contains(char::REPLACEMENT_CHARACTER);
+    if !is_text(path) || !is_text(&given.to_string_lossy()) {
         return None;
     }
     let ignores = |file: &Path, by_rules: bool| {
@@ -94,8 +96,10 @@ fn storable(
     (!is_ignored).then_some(Storable { real_name })
 }
 
+/// The file of this machine that a name means, or as which the document will be saved.
 fn file_of(path: &str) -> Option<PathBuf> {
-    let path = Path::new(path);
+    let path = saved_as(path).map_or(Cow::Borrowed(path), Cow::Owned);
+    let path = Path::new(&*path);
     path.is_absolute().then(|| without_dots(path))
 }
 
@@ -185,6 +189,22 @@ mod tests {
         let everything = Patterns::compile(&["*".into()]).unwrap();
         assert!(ignored().is_ignored("untitled:.env", &everything));
         assert!(!ignored().is_ignored("untitled:Untitled-1", &everything));
+    }
+
+    /// The rules of a folder count for a file in it before it is saved.
+    #[cfg(unix)]
+    #[test]
+    fn a_document_that_is_not_saved_yet_has_the_rules_of_its_place() {
+        let tree = Tree::new(&[("repo/.honeignore", "private.py\n"), ("clients/a.py", "")]);
+        let setting = Patterns::compile(&[format!("{}/", tree.at("clients"))]).unwrap();
+        let ignored = ignored();
+        for (path, is_ignored) in
+            [("clients/new.py", true), ("repo/private.py", true), ("repo/new.py", false)]
+        {
+            let name = host::addresses::name(&format!("untitled:{}", tree.at(path)));
+            assert_eq!(ignored.is_ignored(&name, &setting), is_ignored, "{path}");
+            assert_eq!(ignored.is_ignored_on_disk(&name, &setting), is_ignored, "{path}");
+        }
     }
 
     #[test]

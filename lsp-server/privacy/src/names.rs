@@ -15,10 +15,11 @@ const NAMES_MAX: usize = 4_096;
 
 /// Returns the name of the same file without links, if it is another one than `name`. If the file
 /// is not there any more, the nearest folder above it that is there is resolved. This reads the
-/// disk.
+/// disk. A document that is not saved yet has the name as which it will be.
 pub fn real_name(name: &str) -> Option<String> {
-    let path = Path::new(name);
-    if addresses::is_address(name) || !path.is_absolute() {
+    let saved = addresses::saved_as(name);
+    let path = Path::new(saved.as_deref().unwrap_or(name));
+    if saved.is_none() && addresses::is_address(name) || !path.is_absolute() {
         return None;
     }
     let real = addresses::name_of_file(&without_links(path)?).into_owned();
@@ -89,6 +90,8 @@ mod tests {
         assert_eq!(real_name(&name("link")), Some(name("real")));
         assert_eq!(real_name(&name("real/a.py")), None);
         assert_eq!(real_name("untitled:Untitled-1"), None);
+        let unsaved = addresses::name(&format!("untitled:{}", name("link/new.py")));
+        assert_eq!(real_name(&unsaved), Some(name("real/new.py")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::Scope;
 use crate::names::{folded, real_name};
 use feedback::event::{Event, EventKind};
+use host::addresses::saved_as;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,13 +43,14 @@ impl NamedDocuments {
         }
     }
 
-    /// Returns true if a document is one of these, by its own name or by the one behind its links.
+    /// Returns true if a document is one of these, by its own name, by the one as which it will be
+    /// saved, or by the one behind its links.
     pub fn hold(&self, name: &str) -> bool {
         if let Some(known) = self.resolved.lock().get(name) {
             return *known;
         }
-        let holds =
-            self.name(name) || real_name(name).is_some_and(|real_name| self.name(&real_name));
+        let is_named = |other: Option<String>| other.is_some_and(|other| self.name(&other));
+        let holds = self.name(name) || is_named(saved_as(name)) || is_named(real_name(name));
         self.resolved.lock().insert(name.to_owned(), holds);
         holds
     }
