@@ -25,7 +25,12 @@ pub fn is_sensitive_path(path: &str) -> bool {
             && ["service-account", "service_account", "client_secret"]
                 .iter()
                 .any(|s| stem.contains(s)))
-        || FOLDERS.iter().any(|folder| lower.contains(folder))
+        || is_in_folder_of_credentials(lower)
+}
+
+/// A relative name may begin with such a folder.
+fn is_in_folder_of_credentials(lower: &str) -> bool {
+    FOLDERS.iter().any(|folder| lower.contains(folder) || lower.starts_with(&folder[1..]))
 }
 
 /// Names of files that set an environment, all of them.
@@ -196,7 +201,7 @@ const DATA: &[&str] = &[
 /// The way in which SSH names its private keys. A file that ends in `.pub` holds a public key.
 const KEY_FILES: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "ssh_host_"];
 
-/// Folders in which programs keep credentials, anywhere in a path.
+/// Folders in which programs keep credentials, anywhere in a path. Each begins with a slash.
 const FOLDERS: &[&str] = &[
     "/.ssh/",
     "/.gnupg/",
@@ -220,6 +225,9 @@ mod tests {
             "/p/prod.env",
             "/p/.envrc",
             "/home/me/.ssh/config",
+            ".ssh/config",
+            ".kube/config",
+            ".docker/config.json",
             "/p/id_rsa",
             "/p/id_ed25519.bak",
             "/p/server.pem",
@@ -250,6 +258,8 @@ mod tests {
         }
         for path in [
             "/p/.env.example",
+            "/p/a.kube/config",
+            "a.kube/config",
             "/p/environment.rs",
             "/p/keys.rs",
             "/p/key.rs",

@@ -188,6 +188,7 @@ mod tests {
     fn a_document_that_is_no_file_is_ignored_by_its_name_alone() {
         let everything = Patterns::compile(&["*".into()]).unwrap();
         assert!(ignored().is_ignored("untitled:.env", &everything));
+        assert!(ignored().is_ignored("untitled:.kube/config", &everything));
         assert!(!ignored().is_ignored("untitled:Untitled-1", &everything));
     }
 
