@@ -9,6 +9,14 @@ pub fn is_sensitive_path(path: &str) -> bool {
     let ends = |c| !is_path && matches!(c, '?' | '#');
     let lower = lower.split(ends).next().unwrap_or_default();
     let name = lower.rsplit('/').next().unwrap_or_default();
+    let copied = copied(name);
+    // Vim puts a dot before the names of its own files.
+    let names = [Some(name), copied, copied.and_then(|name| name.strip_prefix('.'))];
+    is_in_folder_of_credentials(lower) || names.into_iter().flatten().any(is_sensitive_name)
+}
+
+/// Returns true if a file with this name, in lower case, is made to hold credentials.
+fn is_sensitive_name(name: &str) -> bool {
     let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
     let is_sample =
         ["example", "sample", "template", "dist", "defaults", "tmpl", "tpl"].contains(&extension);
@@ -25,7 +33,23 @@ pub fn is_sensitive_path(path: &str) -> bool {
             && ["service-account", "service_account", "client_secret"]
                 .iter()
                 .any(|s| stem.contains(s)))
-        || is_in_folder_of_credentials(lower)
+        || (extension == "json" && stem.ends_with(".tfvars"))
+}
+
+/// Endings of the copies that editors and people make of a file.
+const COPIES: &[&str] = &["~", ".bak", ".backup", ".old", ".orig", ".save", ".swn", ".swo", ".swp"];
+
+/// Returns the name of the file that this one is a copy of: `.env~`, `#.env#`, `.#.env`,
+/// `server.pem.bak`, `server.pem.~1~`, `terraform.tfstate.1700000000.backup`.
+fn copied(name: &str) -> Option<&str> {
+    let mut of = name.strip_prefix(".#").unwrap_or(name).trim_matches('#');
+    while let Some(shorter) = COPIES.iter().find_map(|end| of.strip_suffix(*end)) {
+        let is_number =
+            |part: &str| part.trim_start_matches('~').bytes().all(|b| b.is_ascii_digit());
+        let numbered = shorter.rsplit_once('.').filter(|(_, part)| is_number(part));
+        of = numbered.map_or(shorter, |(before, _)| before);
+    }
+    (of != name).then_some(of)
 }
 
 /// A relative name may begin with such a folder.
@@ -253,6 +277,19 @@ mod tests {
             "/p/.env.production",
             "/p/.dev.vars",
             "/p/.vault_pass",
+            "/p/.env~",
+            "/p/#.env#",
+            "/p/.#.env",
+            "/p/.npmrc.old",
+            "/p/.git-credentials~",
+            "/p/secrets.yaml.orig",
+            "/p/server.pem.bak",
+            "/p/server.p12.~1~",
+            "/p/credentials.json.bak",
+            "/p/.credentials.json.swp",
+            "/p/.wp-config.php.swp",
+            "/p/prod.tfvars.json",
+            "/p/terraform.tfstate.1700000000.backup",
         ] {
             assert!(is_sensitive_path(path), "{path}");
         }
@@ -275,6 +312,11 @@ mod tests {
             "/p/database.py",
             "/p/.env.production.example",
             "/p/settings.json",
+            "/p/secrets.rs.bak",
+            "/p/keys.rs~",
+            "/p/.main.rs.swp",
+            "/p/settings.json.orig",
+            "/p/~",
             "untitled:Untitled-1",
         ] {
             assert!(!is_sensitive_path(path), "{path}");
