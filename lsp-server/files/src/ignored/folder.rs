@@ -54,22 +54,22 @@ impl Folder {
             is_in_repository || repository.as_ref().is_some_and(|found| found.places.is_sound)
         };
         // The user may keep a link to their own file in their folders. One in a repository is a
-        // stranger's.
+        // stranger's, and git does not follow it either.
         let links = if is_within(&repository) { Links::Refuse } else { Links::Follow };
-        let known_hone = known.filter(|known| {
+        let known_sources = known.filter(|known| {
             (known.is_in_repository || known.is_repository()) == is_within(&repository)
         });
         let hone = Source::refresh(
-            known_hone.map(|known| &known.hone),
+            known_sources.map(|known| &known.hone),
             &path.join(HONEIGNORE),
             links,
             Otherwise::Everything,
             note,
         );
         let git = Source::refresh(
-            known.map(|known| &known.git),
+            known_sources.map(|known| &known.git),
             &path.join(GITIGNORE),
-            Links::Refuse,
+            links,
             Otherwise::NoRules,
             note,
         );

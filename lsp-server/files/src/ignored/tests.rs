@@ -297,6 +297,9 @@ fn nothing_is_waited_for_and_no_link_of_a_repository_is_followed() {
     assert!(tree.ignores("repo/b.rs"), "there are rules that are not read");
     symlink(tree.at("rules"), tree.at(".honeignore")).unwrap();
     assert!(tree.ignores("a.rs") && !tree.ignores("b.rs"), "the user's own may be a link");
+    let tree = Tree::new(&[("rules", "a.rs\n")]);
+    symlink(tree.at("rules"), tree.at(".gitignore")).unwrap();
+    assert!(tree.ignores("a.rs") && !tree.ignores("b.rs"), "whichever of the two it is");
 }
 
 #[test]
