@@ -85,7 +85,9 @@ fn storable(
         return None;
     }
     let ignores = |file: &Path, by_rules: bool| {
-        is_sensitive_path(&file.to_string_lossy()) || setting.verdict(file).unwrap_or(by_rules)
+        is_sensitive_path(&file.to_string_lossy())
+            || is_gits_own(file)
+            || setting.verdict(file).unwrap_or(by_rules)
     };
     let Verdict { is_ignored, real } = verdict(&given)?;
     // `notes.txt` may be a link to `.env`.
@@ -94,6 +96,13 @@ fn storable(
     let real = real.map_or(given, |(real, _)| real);
     let real_name = Some(name_of_file(&real).into_owned()).filter(|real| real != path);
     (!is_ignored).then_some(Storable { real_name })
+}
+
+/// Returns true if git keeps a file for itself: the message of a commit may hold what it changes,
+/// in files that are ignored too.
+fn is_gits_own(file: &Path) -> bool {
+    let mut folders = file.parent().into_iter().flat_map(Path::components);
+    folders.any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 /// The file of this machine that a name means, or as which the document will be saved.
@@ -171,6 +180,17 @@ mod tests {
         assert!(ignores("repo/src/a.rs") && ignores("b.sql"));
         assert!(!ignores("repo/lib/a.rs") && !ignores("repo/a.rs"));
         assert!(ignores("repo/.env"), "the setting cannot allow a file with credentials");
+    }
+
+    /// `git commit --verbose` writes the changes below the message.
+    #[test]
+    fn files_of_git_itself_are_ignored() {
+        let everything = Patterns::compile(&["!*".into()]).unwrap();
+        let tree = Tree::new(&[]);
+        let ignores = |path: &str| ignored().is_ignored(&tree.at(path), &everything);
+        assert!(ignores("repo/.git/COMMIT_EDITMSG") && ignores("repo/.git/modules/a/config"));
+        assert!(!ignores("repo/.gitignore") && !ignores("repo/.github/a.md"));
+        assert!(!ignores("repo/.git"), "a file that names the folder");
     }
 
     #[test]
