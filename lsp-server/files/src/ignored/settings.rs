@@ -222,12 +222,24 @@ impl<'a> Reader<'a> {
     fn holds(&mut self, condition: &[u8], file: Option<&Path>) -> bool {
         let place = include::Place { places: self.places, file, home: self.home };
         self.asks_for_remotes |= condition.starts_with(b"hasconfig:");
+        if condition.starts_with(b"onbranch:") {
+            self.note_head();
+        }
         self.conditions += 1;
         let is_within = self.conditions <= CONDITIONS_MAX && self.remotes.len() <= REMOTES_MAX;
         let holds = is_within
             .then(|| include::holds(condition, &place, &self.remotes, &mut self.budget).ok());
         self.is_unreadable |= holds.flatten().is_none();
         holds.flatten().unwrap_or(false)
+    }
+
+    /// Notes how `HEAD` looks before it is read, because another branch has other settings.
+    fn note_head(&mut self) {
+        let head = self.places.own.join("HEAD");
+        if !self.read.iter().any(|(path, _)| *path == head) {
+            let stamp = plain::stamp(&head, Links::Follow).ok();
+            self.read.push((head, stamp));
+        }
     }
 
     fn include(&mut self, value: BString, file: Option<&Path>, depth: usize) {

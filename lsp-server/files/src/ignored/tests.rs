@@ -130,6 +130,23 @@ fn a_worktree_and_a_submodule_have_the_rules_of_their_repository() {
     assert!(!tree.ignores("tree/theirs.rs") && !tree.ignores("repo/part/mine.rs"));
 }
 
+/// The settings were read once, and a switch changes `HEAD` alone.
+#[test]
+fn a_branch_that_is_switched_to_brings_its_settings() {
+    let tree = Tree::new(&[
+        ("repo/.git/config", "[includeIf \"onbranch:secret/**\"]\n\tpath = more\n"),
+        ("repo/.git/more", "[core]\n\texcludesFile = ~/mine\n"),
+        ("home/mine", "a.rs\n"),
+    ]);
+    tree.init("repo");
+    let rules = tree.rules();
+    for (branch, is_ignored) in [("main", false), ("secret/one", true), ("other", false)] {
+        tree.write("repo/.git/HEAD", &format!("ref: refs/heads/{branch}\n"));
+        rules.expire();
+        assert_eq!(rules.is_ignored(&tree.at("repo/a.rs")), is_ignored, "{branch}");
+    }
+}
+
 /// All pairs of sources, with and without `!`: each only adds.
 #[test]
 fn no_source_takes_back_what_another_one_ignores() {
