@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const TREES: u64 = 150;
@@ -201,18 +201,34 @@ impl Tree {
             .unwrap();
     }
 
-    fn random(random: &mut StdRng) -> Tree {
+    fn new() -> Tree {
         let place = tempfile::tempdir().unwrap();
         let mut tree = Tree { inner: None, place, env: HashMap::new() };
-        let root = tree.place.path().canonicalize().unwrap();
-        tree.env.insert("HOME", root.join("home").into());
+        let home = tree.root().join("home");
+        tree.env.insert("HOME", home.into());
         tree.env.insert("GIT_CONFIG_NOSYSTEM", "1".into());
         tree.write("home/none", "");
+        tree.init("repo/.git");
+        tree
+    }
+
+    fn root(&self) -> PathBuf {
+        self.place.path().canonicalize().unwrap()
+    }
+
+    /// Makes a folder one in which git keeps a repository.
+    fn init(&self, git: &str) {
         for folder in ["objects", "refs"] {
-            fs::create_dir_all(root.join("repo/.git").join(folder)).unwrap();
+            fs::create_dir_all(self.root().join(git).join(folder)).unwrap();
         }
-        tree.write("repo/.git/HEAD", "ref: refs/heads/topic/one\n");
-        tree.write("repo/.git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n");
+        self.write(&format!("{git}/HEAD"), "ref: refs/heads/topic/one\n");
+        let config = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n";
+        self.write(&format!("{git}/config"), config);
+    }
+
+    fn random(random: &mut StdRng) -> Tree {
+        let mut tree = Tree::new();
+        let root = tree.root();
         for folder in FOLDERS.choose_multiple(random, 2) {
             tree.write(&format!("repo/{folder}/.gitignore"), ignore_file(random));
         }
@@ -377,10 +393,51 @@ impl Tree {
     }
 }
 
+fn has_git() -> bool {
+    let has_git =
+        Command::new("git").arg("--version").output().is_ok_and(|git| git.status.success());
+    if !has_git {
+        eprintln!("git is not installed, so what it ignores is not compared");
+    }
+    has_git
+}
+
+/// Asserts what git ignores of the files in a folder of the repository, and that Hone does too.
+#[cfg(unix)]
+fn assert_ignored(tree: &Tree, folder: &str, files: &[(&str, bool)]) {
+    let rules = IgnoreRules::of(User::of(|name| tree.env.get(name).cloned(), vec![]));
+    let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+    let by_git = tree.by_git_in(folder, &names).expect("git works there");
+    for (name, is_ignored) in files {
+        assert_eq!(by_git.iter().any(|ignored| ignored == name), *is_ignored, "git: {name}");
+        let file = tree.root().join("repo").join(folder).join(name);
+        assert_eq!(rules.is_ignored(&file), *is_ignored, "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_that_names_the_repository_is_followed() {
+    if !has_git() {
+        return;
+    }
+    for link in ["../../elsewhere/gitfile", "../link"] {
+        let tree = Tree::new();
+        tree.init("real");
+        tree.write("real/info/exclude", "private*\n");
+        // What the file names is relative to the folder with the link.
+        tree.write("elsewhere/gitfile", "gitdir: ../../real\n");
+        tree.write("repo/sub/a.py", "");
+        let at = |path: &str| tree.root().join(path);
+        std::os::unix::fs::symlink("../elsewhere/gitfile", at("repo/link")).unwrap();
+        std::os::unix::fs::symlink(link, at("repo/sub/.git")).unwrap();
+        assert_ignored(&tree, "sub", &[("private.py", true), ("a.py", false)]);
+    }
+}
+
 #[test]
 fn what_is_ignored_is_what_git_ignores() {
-    if !Command::new("git").arg("--version").output().is_ok_and(|git| git.status.success()) {
-        eprintln!("git is not installed, so what it ignores is not compared");
+    if !has_git() {
         return;
     }
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());

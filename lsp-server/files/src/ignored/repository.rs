@@ -31,7 +31,12 @@ impl Places {
             named(&git, root, b"gitdir:")?
         } else if found.is_symlink() {
             let target = root.join(std::fs::read_link(&git).ok()?);
-            Some(target).filter(|target| !platform::is_remote(target))?
+            let target = Some(target).filter(|target| !platform::is_remote(target))?;
+            match target.canonicalize().ok().filter(|file| file.is_file()) {
+                // Git reads what such a file names from the folder in which the link lies.
+                Some(file) => named(&file, root, b"gitdir:")?,
+                None => target,
+            }
         } else if found.is_dir() {
             git
         } else {
