@@ -435,6 +435,32 @@ fn a_link_to_a_file_that_names_the_repository_is_followed() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn the_files_of_a_repository_may_begin_above_it() {
+    if !has_git() {
+        return;
+    }
+    for (worktree, is_above) in [("../..", true), ("..", false), ("{root}/repo", true)] {
+        let tree = Tree::new();
+        fs::remove_dir_all(tree.root().join("repo")).unwrap();
+        tree.init("repo/sub/.git");
+        let root = tree.root();
+        let worktree = worktree.replace("{root}", root.to_str().unwrap());
+        tree.write("repo/sub/.git/config", format!("\tworktree = {worktree}\n"));
+        tree.write("repo/.gitignore", "private.py\n");
+        tree.write("repo/sub/.git/info/exclude", "/sub/x.py\n/y.py\n");
+        tree.write("repo/mine", "/sub/z.py\n");
+        tree.write("repo/sub/mine", "/z.py\n");
+        tree.write("repo/sub/deep/a.py", "");
+        tree.write("home/.gitconfig", "[core]\n\texcludesFile = mine\n");
+        let files =
+            [("private.py", is_above), ("x.py", is_above), ("y.py", !is_above), ("z.py", true)];
+        assert_ignored(&tree, "sub", &files);
+        assert_ignored(&tree, "sub/deep", &[("private.py", is_above), ("a.py", false)]);
+    }
+}
+
 #[test]
 fn what_is_ignored_is_what_git_ignores() {
     if !has_git() {

@@ -94,6 +94,12 @@ impl Folder {
 }
 
 impl Repository {
+    /// Returns the number of the folder in which its files begin, if it lies in the one with this
+    /// number.
+    pub fn begin(&self, number: usize) -> usize {
+        number.saturating_sub(self.settings.folders_above)
+    }
+
     fn refresh(
         known: Option<&Repository>,
         root: &Path,

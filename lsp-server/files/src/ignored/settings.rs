@@ -32,6 +32,8 @@ pub struct Settings {
     pub excludes: Option<PathBuf>,
     /// True if names that differ by their case alone are one (`core.ignoreCase`).
     pub ignores_case: bool,
+    /// How many folders above the repository's the files begin that it is about (`core.worktree`).
+    pub folders_above: usize,
     /// True if some settings cannot be read. Git then refuses to work.
     pub is_unreadable: bool,
     /// The files that were read or looked for, as they were.
@@ -50,6 +52,7 @@ struct Reader<'a> {
     budget: Budget,
     found_remotes: Vec<BString>,
     excludes: Option<BString>,
+    worktree: Option<BString>,
     ignores_case: bool,
     has_worktree_settings: bool,
     is_unreadable: bool,
@@ -120,6 +123,7 @@ impl<'a> Reader<'a> {
             budget: Budget::default(),
             found_remotes: vec![],
             excludes: None,
+            worktree: None,
             ignores_case: false,
             has_worktree_settings: false,
             is_unreadable: false,
@@ -197,6 +201,12 @@ impl<'a> Reader<'a> {
     fn set(&mut self, key: &BString, value: Option<BString>, file: Option<&Path>, depth: usize) {
         match (key.as_slice(), value) {
             (b"core.excludesfile", Some(value)) => self.excludes = Some(value),
+            // Git asks the repository's own files alone.
+            (b"core.worktree", Some(value))
+                if depth == 0 && file.is_some_and(|file| file.starts_with(&self.places.own)) =>
+            {
+                self.worktree = Some(value);
+            }
             (b"core.ignorecase", value) => {
                 self.ignores_case = value.is_none_or(|value| is_true(&value))
             }
@@ -253,19 +263,30 @@ impl<'a> Reader<'a> {
 
     fn settings(self, user: &User, places: &Places) -> Settings {
         let mut is_unreadable = self.is_unreadable;
+        let folders_above = self.worktree.and_then(|named| folders_above(&named, places));
+        let folders_above = folders_above.unwrap_or(0);
+        let root = places.root.ancestors().nth(folders_above).unwrap_or(&places.root);
         let excludes = match self.excludes {
             Some(named) if named.is_empty() => None,
             Some(named) => {
                 let path = interpolated(named, self.home);
                 is_unreadable |= path.is_none();
                 // Git asks for the file in the worktree's root, where it works.
-                path.map(|path| places.root.join(path))
+                path.map(|path| root.join(path))
             }
             None => user.default_excludes.clone(),
         };
         let Reader { ignores_case, read, .. } = self;
-        Settings { excludes, ignores_case, is_unreadable, read }
+        Settings { excludes, ignores_case, folders_above, is_unreadable, read }
     }
+}
+
+/// Returns how many folders a worktree begins above the repository's, if that lies in it.
+fn folders_above(worktree: &BString, places: &Places) -> Option<usize> {
+    let worktree = places.own.join(platform::path_of(worktree)?);
+    let worktree = Some(worktree).filter(|worktree| !platform::is_remote(worktree))?;
+    let (worktree, root) = (worktree.canonicalize().ok()?, places.root.canonicalize().ok()?);
+    Some(root.strip_prefix(&worktree).ok()?.components().count())
 }
 
 /// Returns true for a value that git takes for true. A value that is none counts as true, because

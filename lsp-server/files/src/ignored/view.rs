@@ -63,7 +63,7 @@ impl<'a> Above<'a> {
         let patterns: usize = layers.clone().map(|layer| layer.rules.len()).sum();
         let depth = self.0.len() - 1;
         let steps = layers.map(|layer| layer.rules.steps(depth - layer.folder));
-        let in_reach = self.0.iter().skip(self.innermost().unwrap_or(0));
+        let in_reach = self.0.iter().skip(self.begin());
         patterns > PATTERNS_MAX
             || steps.fold(0, u64::saturating_add) > MATCH_STEPS_MAX
             || self.0.iter().any(|folder| is_unreadable(&folder.hone))
@@ -84,6 +84,12 @@ impl<'a> Above<'a> {
     /// Returns the number of the innermost folder that is the root of a repository.
     fn innermost(&self) -> Option<usize> {
         self.0.iter().rposition(|folder| folder.is_repository())
+    }
+
+    /// Returns the number of the first folder whose rules of git count for the innermost one.
+    fn begin(&self) -> usize {
+        let Some(number) = self.innermost() else { return 0 };
+        self.0[number].repository.as_ref().map_or(number, |repository| repository.begin(number))
     }
 
     fn groups(&self) -> Vec<Together<'a>> {
@@ -121,9 +127,10 @@ impl<'a> Above<'a> {
                 .filter_map(|(number, folder)| layer(number, &folder.git))
         };
         for (number, repository) in &starts {
-            let excludes = repository.excludes.as_ref().and_then(|file| layer(*number, file));
-            let info = layer(*number, &repository.info);
-            let layers = excludes.into_iter().chain(info).chain(files(*number)).collect();
+            let root = repository.begin(*number);
+            let excludes = repository.excludes.as_ref().and_then(|file| layer(root, file));
+            let info = layer(root, &repository.info);
+            let layers = excludes.into_iter().chain(info).chain(files(root)).collect();
             let folds = repository.settings.ignores_case;
             groups
                 .push(Together { layers, case: if folds { Case::Fold } else { Case::Sensitive } });
