@@ -245,19 +245,24 @@ fn is_followed_by_pair(behind: &[u8]) -> bool {
 
 /// Returns true if the name stands behind an odd number of quotation marks of its line.
 fn in_string(text: &[u8], name: &Name) -> bool {
-    let start = text[..name.range.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-    // A line without an end, as of a minified file, is not read from its start.
-    let start = start.max(name.range.start.saturating_sub(VALUE_MAX_BYTES));
-    let odd =
-        |mark: u8| text[start..name.range.start].iter().filter(|b| **b == mark).count() % 2 == 1;
+    let before = before_in_line(text, name);
+    let odd = |mark: u8| before.iter().filter(|b| **b == mark).count() % 2 == 1;
     odd(b'"') || odd(b'\'') || odd(b'`')
 }
 
 /// Returns true if a line of a shell or of a Dockerfile sets the name: `ENV NAME value`.
 fn is_setting(text: &[u8], name: &Name) -> bool {
-    let start = text[..name.range.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-    let head = text[start..name.range.start].trim_ascii();
+    let head = before_in_line(text, name).trim_ascii();
     [&b"ENV"[..], b"ARG", b"setenv", b"set -x", b"set -gx", b"set -Ux", b"setx"].contains(&head)
+}
+
+/// Returns what stands in the line before the name. A line without an end, as of a minified file,
+/// is not read from its start: each of its words would read all that is before it.
+fn before_in_line<'t>(text: &'t [u8], name: &Name) -> &'t [u8] {
+    let first = name.range.start.saturating_sub(VALUE_MAX_BYTES);
+    let before = &text[first..name.range.start];
+    let line = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    &before[line..]
 }
 
 fn upto<'t>(text: &'t [u8], ends: &[u8]) -> &'t [u8] {

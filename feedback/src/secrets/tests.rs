@@ -196,6 +196,17 @@ fn ordinary_code_about_secrets_is_no_secret() {
     }
 }
 
+/// Each word of the line read it from its start: a megabyte took half a minute, and twice as much
+/// four times as long.
+#[test]
+fn a_line_of_any_length_is_searched_once() {
+    let words = "password x ".repeat(200_000);
+    assert!(!holds_secret(&words));
+    let password = ["Zk3m", "Pq9x"].concat();
+    assert!(holds_secret(&format!("{words}\nENV DB_PASSWORD {password} \n")));
+    assert!(holds_secret(&format!("{words}\"Password={password},\"")));
+}
+
 /// This repository's own sources stand for ordinary work. They are cut into windows of the
 /// size of a prompt's, and hardly any window may be withheld.
 #[test]
