@@ -45,10 +45,24 @@ static BEFORE_QUOTED: LazyLock<Regex> = LazyLock::new(|| {
 static TYPE_BEFORE_QUOTED: LazyLock<Regex> =
     LazyLock::new(|| compiled(r#"\A[ \t]+[\w&*.<>\[\]]{1,30}[ \t]*=\s*["`]"#));
 
-/// The text between a name and a value without quotation marks.
+/// The text between a name and the first quoted value in brackets: of a list, of a text that goes
+/// over several lines, and of bytes in Go.
+static BRACKET_BEFORE_QUOTED: LazyLock<Regex> = LazyLock::new(|| {
+    compiled(concat!(
+        r"\A\s*(?::=|=>|[:=])\s*(?:\[\]byte)?",
+        r#"[\[(]\s*[a-z]{0,2}(?:"""|'''|["'`])"#
+    ))
+});
+
+/// The brackets behind the name of an array: `char password[] =`.
+static ARRAY: LazyLock<Regex> = LazyLock::new(|| compiled(r"\A\[\w{0,20}\][ \t]*="));
+
+/// The text between a name and a value without quotation marks. The value of YAML may be a block
+/// that begins in the next line.
 static BEFORE_BARE: LazyLock<Regex> = LazyLock::new(|| {
     compiled(concat!(
-        r"\A(?:[ \t]*(?::=|=>|[:=])[ \t]*(?:!!?\w+[ \t]+)?|[ \t]+|>|",
+        r"\A(?:[ \t]*:[ \t]+[|>][-+\d]{0,2}[ \t]*\r?\n[ \t]+|",
+        r"[ \t]*(?::=|=>|[:=])[ \t]*(?:!!?\w+[ \t]+)?|[ \t]+|>|",
         r"\n[ \t]*value:[ \t]*)"
     ))
 });
@@ -126,8 +140,13 @@ fn is_like_code(value: &[u8]) -> bool {
 }
 
 fn value<'t>(text: &'t [u8], name: &Name) -> Option<Found<'t>> {
-    let closers = text[name.range.end..].iter().take(4).take_while(|b| b"\\\"'`])".contains(b));
-    let start = name.range.end + closers.count();
+    let behind = &text[name.range.end..];
+    let start = if ARRAY.is_match(&behind[..behind.len().min(BETWEEN_MAX_BYTES)]) {
+        name.range.end + upto(behind, b"]").len() + 1
+    } else {
+        let closers = behind.iter().take(4).take_while(|b| b"\\\"'`])".contains(b));
+        name.range.end + closers.count()
+    };
     if !text.get(start).is_some_and(|b| b" \t\n\r:=,(>?|!+-".contains(b)) {
         return None;
     }
@@ -138,7 +157,8 @@ fn value<'t>(text: &'t [u8], name: &Name) -> Option<Found<'t>> {
 fn quoted<'t>(text: &'t [u8], name: &Name, start: usize) -> Option<&'t [u8]> {
     let between = &text[start..text.len().min(start + BETWEEN_MAX_BYTES)];
     let typed = || TYPE_BEFORE_QUOTED.find(between).filter(|_| start == name.range.end);
-    let found = BEFORE_QUOTED.find(between).or_else(typed)?.as_bytes();
+    let in_bracket = || BRACKET_BEFORE_QUOTED.find(between);
+    let found = BEFORE_QUOTED.find(between).or_else(typed).or_else(in_bracket)?.as_bytes();
     let call = found.iter().rposition(|b| *b == b'(').map_or(&[][..], |end| &found[..end]);
     let is_look_up = |word: &&str| {
         call.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))

@@ -97,6 +97,36 @@ fn everyday_forms_of_passwords_are_secrets() {
     }
 }
 
+#[test]
+fn values_in_brackets_in_blocks_and_of_other_languages_are_secrets() {
+    let password = ["hunter2", "xyZ9"].concat();
+    let seed = ["JBSWY3DPEHPK3PXP", "JBSWY3DPEHPK3PXQ"].concat();
+    let words = "legal winner thank year wave sausage worth useful legal winner thank yellow";
+    for text in [
+        format!("password: |\n  {password}\n"),
+        format!("password: >-\r\n  {password}\r\n"),
+        format!("password = (\n    \"{password}\"\n)"),
+        format!("password := []byte(\"{password}\")"),
+        format!("char password[] = \"{password}\";"),
+        format!("static const char wifi_password[32] = \"{password}\";"),
+        format!("\"password\": [\"{password}\"]"),
+        format!("passwords = ['{password}', 'other']"),
+        format!("psw = \"{password}\""),
+        format!("senha = \"{password}\""),
+        format!("claveAcceso = \"none\"\nclave = \"{password}\""),
+        format!("wachtwoord = \"{password}\""),
+        format!("mot_de_passe = \"{password}\""),
+        format!("totp_seed = \"{seed}\""),
+        format!("mnemonic = \"{words}\""),
+        format!("\"seedPhrase\": \"{words}\","),
+        format!("requirepass {password}\n"),
+        format!("appendonly yes\nmasterauth \"{password}\"\n"),
+        format!("redis-server --requirepass {password}"),
+    ] {
+        assert!(holds_secret(&text), "{text}");
+    }
+}
+
 /// The name of each stands on another line, or its command behind it.
 #[test]
 fn passwords_apart_from_their_names_are_secrets() {
@@ -175,6 +205,17 @@ fn ordinary_declarations_and_commands_are_no_secrets() {
 fn ordinary_code_about_secrets_is_no_secret() {
     for line in [
         "let token = lexer.next_token();",
+        "password: [\"required\", \"min:8\"]",
+        "login(password, [\"x86_64\", \"arm64\"])",
+        "password:\n  - min_length_8\n",
+        "password: |\n  The password2 of the user\n",
+        "tokens[0] = (\"plus\", 1)",
+        "passwords[i] = read(row2);",
+        "enclave = \"region_1\"\nsenhas_1 = \"linha_1\"",
+        "mnemonic = \"mov\"",
+        "// A mnemonic: that each word stands for a part of the key is what makes it easy to say.",
+        "requirepass your_password_here1",
+        "fn requirepass(config: &Config2) {}",
         "let token = \"identifier\";",
         "password = os.environ[\"DB_PASSWORD\"]",
         "password: \"${DB_PASSWORD}\"",

@@ -33,6 +33,9 @@ pub const PASSWORD_MIN_BYTES: usize = 6;
 /// The shortest name and password with the colon between them.
 const LOGIN_MIN_BYTES: usize = 5;
 
+/// The least different words from which a wallet is made.
+const DIFFERENT_WORDS_MIN: usize = 7;
+
 /// The longest value that is looked at.
 pub const VALUE_MAX_BYTES: usize = 400;
 
@@ -152,6 +155,14 @@ pub fn is_token_in_header(value: &[u8]) -> bool {
         && value.iter().any(u8::is_ascii_alphabetic)
         && entropy(value) >= 2.75
         && !is_placeholder(value)
+}
+
+/// Returns true if some words are not the same few ones, as those in a text about such words are.
+pub fn are_different_words(words: &[u8]) -> bool {
+    let mut words: Vec<&[u8]> = words.split(|b| *b == b' ').collect();
+    words.sort_unstable();
+    words.dedup();
+    words.len() >= DIFFERENT_WORDS_MIN
 }
 
 /// Returns true if it is a name, a colon and a password in base64, or something longer that nobody

@@ -106,6 +106,16 @@ pub(super) const RULES: &[Rule] = &[
         ),
     )
     .check(is_typed_password),
+    // Redis has them in its own file, on its command line and in a command.
+    rule(
+        "password of Redis",
+        &["requirepass", "masterauth"],
+        concat!(
+            r"(?im)(?:^[ \t]*|--|\bconfig[ \t]+set[ \t]+)(?:requirepass|masterauth)[ \t]+",
+            r#"["']?([^\s"'$<]{6,})"#
+        ),
+    )
+    .check(is_typed_password),
     // The name and the password are one word.
     rule(
         "login on a command line",

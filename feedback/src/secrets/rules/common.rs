@@ -1,7 +1,8 @@
 //! Forms that no single service owns: keys, headers, URLs, hashes and options of commands.
 
 use super::super::value::{
-    is_basic_login, is_password_in_url, is_random, is_token_in_header, is_typed_password,
+    are_different_words, is_basic_login, is_password_in_url, is_random, is_token_in_header,
+    is_typed_password,
 };
 use super::{Rule, rule};
 
@@ -21,6 +22,16 @@ pub(super) const RULES: &[Rule] = &[
         r#"(?s)"[dk]"\s*:\s*"[\w-]{20,}={0,2}".{0,600}?"kty"\s*:"#,
     ),
     rule("extended private key", &["xprv"], r"\b[xyzt]prv[1-9A-HJ-NP-Za-km-z]{70,}"),
+    // Words of a wallet (BIP 39) have three to eight letters, and there are twelve to twenty-four.
+    rule(
+        "words of a wallet",
+        &["mnemonic", "seed_phrase", "seedphrase", "recovery_phrase"],
+        concat!(
+            r#"(?:(?i)mnemonic|seed_?phrase|recovery_phrase)["'`]?\]?\s*(?::=|=>|[:=])\s*"#,
+            r#"["'`]?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})(?:["'`\r\n]|\z)"#
+        ),
+    )
+    .check(are_different_words),
     rule("JSON Web Token", &["eyj"], r"\beyJ[\w-]{10,}\.eyJ[\w-]{10,}"),
     rule("JSON Web Token in base64", &["zxlk"], r"\bZXlK[A-Za-z0-9+/]{40,}").min_entropy(4.0),
     // A login is a name, a colon and a password in base64, which may be very short.
