@@ -113,7 +113,7 @@ test('only known places start a program, and none through a shell', () => {
     assert.deepEqual(starts, STARTS);
 });
 
-test('a workspace sets whether there are offers, and nothing else', () => {
+test('a workspace switches offers off, and nothing else', () => {
     const all = manifest.contributes.configuration.flatMap(({ properties }) =>
         Object.entries(properties),
     );

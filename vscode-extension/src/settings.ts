@@ -1,7 +1,7 @@
 // Reads and writes the extension's settings in the editor.
 
 import * as vscode from 'vscode';
-import { isOn, turned, type LanguageSwitches } from './core/languages';
+import * as switches from './core/languages';
 import type { Route } from './core/models';
 
 const SECTION = 'hone';
@@ -23,11 +23,11 @@ export function downloadRoute(): Route {
 }
 
 export function isEnabled(): boolean {
-    return section().get('enabled', true);
+    return switches.isEnabled(values('enabled'));
 }
 
 export function isLanguageOn(languageId: string): boolean {
-    return isOn(section().get<LanguageSwitches>('languages', {}), languageId);
+    return switches.isLanguageOn(values('languages'), languageId);
 }
 
 export function inlineSuggestEnabled(): boolean {
@@ -35,11 +35,11 @@ export function inlineSuggestEnabled(): boolean {
 }
 
 export async function toggle(): Promise<void> {
-    await update('enabled', !isEnabled());
+    await update('enabled', switches.toggled(values('enabled')));
 }
 
 export async function toggleLanguage(languageId: string): Promise<void> {
-    await update('languages', turned(section().get<LanguageSwitches>('languages', {}), languageId));
+    await update('languages', switches.languageToggled(values('languages'), languageId));
 }
 
 /**
@@ -77,11 +77,13 @@ export function affects(event: vscode.ConfigurationChangeEvent, name: string): b
     return event.affectsConfiguration(`${SECTION}.${name}`);
 }
 
-/** Changes the value where it was set, because a change elsewhere would have no effect. */
-async function update(name: string, value: unknown): Promise<void> {
-    const inWorkspace = section().inspect(name)?.workspaceValue !== undefined;
-    const target = inWorkspace
-        ? vscode.ConfigurationTarget.Workspace
-        : vscode.ConfigurationTarget.Global;
-    await section().update(name, value, target);
+function values<T>(name: string): switches.Values<T> {
+    return section().inspect<T>(name) ?? {};
+}
+
+async function update<T>(name: string, changes: switches.Change<T>[]): Promise<void> {
+    const { Global, Workspace } = vscode.ConfigurationTarget;
+    for (const { place, value } of changes) {
+        await section().update(name, value, place === 'workspace' ? Workspace : Global);
+    }
 }
