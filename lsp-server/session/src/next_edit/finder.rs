@@ -7,8 +7,9 @@ use next_edit::model::Rejected;
 use next_edit::{
     By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query, Rule, RuleKind, Unit,
 };
+use privacy::may_tell;
 use ropey::Rope;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The places that one search in an unopened file looks for, those of the open files among them.
 const PLACES_MAX: usize = 64;
@@ -26,6 +27,9 @@ pub struct OpenDocument {
 #[derive(Default)]
 pub struct Finder {
     edits: NextEdits,
+    /// The documents in which something was changed near a secret. A model is shown no change of
+    /// theirs elsewhere: one line of a key does not look like a part of it.
+    held_secret: HashSet<String>,
     /// The edits of a model that the user did not want.
     rejected: Rejected,
     /// The text of each document as one string, as long as the document stays as it is.
@@ -40,6 +44,9 @@ impl Finder {
             match news {
                 News::Changed { uri, path, language, was, edits } => {
                     if !is_private(&path, &language) {
+                        if edits.iter().any(|edit| !may_tell(&was, edit.start)) {
+                            self.held_secret.insert(uri.clone());
+                        }
                         let edits: Vec<Edit> = edits.into_iter().map(edit).collect();
                         let language = Language::named(&language);
                         self.edits.change(&uri, language, &was, &edits, By::Person);
@@ -64,6 +71,11 @@ impl Finder {
     /// The changes that an edit repeats, each with the line at which it stands now.
     pub fn examples(&self, edit: &NextEdit) -> Vec<(Unit, usize)> {
         self.edits.examples(edit.rule)
+    }
+
+    /// Returns true if a secret is known to have stood in a document.
+    pub fn has_held_secret(&self, uri: &str) -> bool {
+        self.held_secret.contains(uri)
     }
 
     pub fn rejected(&self) -> &Rejected {

@@ -208,7 +208,8 @@ impl Session {
             if *unit.file == *asked.uri {
                 return Changed::of(unit, &name(&own), Some(&text));
             }
-            let held_secret = [&unit.before, &unit.after].iter().any(|t| secrets::holds_secret(t));
+            let held_secret = finder.has_held_secret(&unit.file)
+                || [&unit.before, &unit.after].iter().any(|t| secrets::holds_secret(t));
             let (name, text) = quotable(&unit.file).filter(|_| !held_secret)?;
             Changed::of(unit, &name, Some(&text))
         };

@@ -265,6 +265,27 @@ async fn a_document_that_holds_a_secret_is_not_quoted() {
     }
 }
 
+/// What is left of the key afterwards looks like any other text, and so does each changed line.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_was_taken_out_line_by_line_is_not_shown_elsewhere() {
+    const OTHER: &str = "file:///src/b.rs";
+    for (kind, is_shown) in [("PRIVATE KEY", false), ("CERTIFICATE", true)] {
+        let mut modelled = Modelled::of(TEXT, &[ANSWER]).await;
+        let session = &modelled.user.session;
+        let key = format!("-----BEGIN {kind}-----\ncanary\n-----END {kind}-----\n");
+        open(session, OTHER, &key);
+        for (version, line) in [(2, 1), (3, 0), (4, 2)] {
+            let at = |column| Position { line, column };
+            let all = Some((at(0), at(99)));
+            session.change(OTHER, version, vec![(all, format!("gone_{line}"))]).unwrap();
+        }
+        modelled.user.replace(0, "load", "load_all");
+        modelled.ask().await.unwrap();
+        let shown = modelled.asked.lock()[0].files.concat();
+        assert_eq!(shown.contains("canary"), is_shown, "{shown}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_cannot_be_loaded_is_told_of() {
     let folder = tempfile::tempdir().unwrap();
