@@ -1,5 +1,5 @@
-//! Values for tests, also of other crates. They belong to no feature: `feedback/src/testing.rs` says
-//! why.
+//! Values for tests, also of other crates. They belong to no feature, for the reason that
+//! `feedback/src/testing.rs` gives.
 
 use crate::registry::Entry;
 use feedback::event::AdapterVersion;

@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// The open documents: the name, language and text of each, and whether it is a cell. Only tests
+    /// The open documents: the name, language and text of each, and whether it is a cell. Tests
     /// compare them.
     pub fn held(&self) -> std::collections::BTreeMap<String, (String, String, String, bool)> {
         self.read(|state| {
