@@ -2,7 +2,6 @@
 //! no file, calls no engine and looks up no setting.
 
 pub mod auto_closed;
-pub mod blocks;
 pub mod cells;
 pub mod debounce;
 pub mod defects;

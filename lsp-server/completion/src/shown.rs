@@ -1,6 +1,5 @@
 //! The part of a generated answer that is shown.
 
-use crate::blocks::{Tokens, likely_lines};
 use crate::defects::without_special_tokens;
 use crate::foreign_marks::without_marks;
 use crate::postprocess::{NearbyText, shown_lines, without_extra_blank};
@@ -14,8 +13,6 @@ pub struct AnswerText<'a> {
     /// Bytes at its start that reproduce what the user has typed.
     pub healing: usize,
     pub stop: StopReason,
-    /// Its tokens, if it is shown up to the first unlikely line only.
-    pub likely: Option<Tokens<'a>>,
     pub is_prose: bool,
 }
 
@@ -31,12 +28,11 @@ pub struct Shown {
 
 /// Returns the part of an answer that may be shown at this place.
 pub fn shown(answer: &AnswerText, rule: &StopRule, around: &NearbyText) -> Shown {
-    let AnswerText { text, healing, stop, likely, is_prose } = answer;
+    let AnswerText { text, healing, stop, is_prose } = answer;
     let length = shown_lines(text, *healing, *stop, rule, around);
     let from = (*healing).min(text.len());
     let shown = String::from_utf8_lossy(&text[from..from + length]);
-    let shown = likely.map_or(&*shown, |tokens| likely_lines(&shown, from, tokens));
-    let plain = without_special_tokens(shown);
+    let plain = without_special_tokens(&shown);
     let shown = without_marks(plain, &around.line_before, around.marks, *is_prose);
     // A mark is no defect of the text that the model continues.
     let is_mark = shown.is_empty() && !plain.is_empty();
@@ -52,8 +48,7 @@ mod tests {
 
     fn of(text: &str, line_before: &str) -> Shown {
         let (healing, stop) = (0, StopReason::Newline);
-        let answer =
-            AnswerText { text: text.as_bytes(), healing, stop, likely: None, is_prose: false };
+        let answer = AnswerText { text: text.as_bytes(), healing, stop, is_prose: false };
         let around = NearbyText { line_before: line_before.into(), ..NearbyText::default() };
         shown(&answer, &StopRule::LINE, &around)
     }

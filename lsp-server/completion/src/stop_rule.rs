@@ -12,7 +12,7 @@ mod lines;
 mod whole;
 
 use crate::syntax;
-use block::{BlockKind, BlockStart};
+use block::BlockStart;
 use cursor_lines::CursorLines;
 use feedback::event::StopReason;
 use ropey::Rope;
@@ -20,8 +20,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// When completions of several lines are computed. On a CPU each further line costs time, so by
-/// default only a user who invokes a completion waits for them.
+/// When completions of several lines are computed. As one types, they complete no more than line
+/// after line does (docs/lab/refuted.md).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Multiline {
@@ -30,9 +30,6 @@ pub enum Multiline {
     /// Where you invoke a completion and no text stands behind the cursor on its line.
     #[default]
     Invoked,
-    /// Also as you type, where the body of an empty block is to be written, or what a doc comment
-    /// describes.
-    Always,
 }
 
 /// The user's settings for completions of several lines.
@@ -63,12 +60,7 @@ impl StopRule {
         invoked: bool,
         setting: MultilineSetting,
     ) -> StopRule {
-        let wanted = match setting.multiline {
-            Multiline::Never => false,
-            Multiline::Invoked => invoked,
-            Multiline::Always => true,
-        };
-        if !wanted || setting.max_lines < 2 {
+        if !invoked || setting.multiline == Multiline::Never || setting.max_lines < 2 {
             return StopRule::LINE;
         }
         let cursor_lines = CursorLines::of(text, cursor, setting.max_lines);
@@ -79,22 +71,7 @@ impl StopRule {
             return StopRule::LINE;
         };
         let grammar = syntax::grammar(language);
-        let opener = cursor_lines.opener(grammar.as_ref());
-        let is_between_braces = cursor_lines.is_between_braces();
-        if is_between_braces && !invoked {
-            return StopRule::LINE;
-        }
-        let is_to_be_filled =
-            opener.is_some_and(|opener| opener.opens_block) && cursor_lines.is_empty();
-        let is_documented = cursor_lines.follows_doc_comment();
-        if !invoked && !is_to_be_filled && !is_documented {
-            return StopRule::LINE;
-        }
-        let kind = if is_documented && !invoked {
-            BlockKind::Statement { opens: false }
-        } else {
-            cursor_lines.block_kind(opener.is_some())
-        };
+        let kind = cursor_lines.block_kind(cursor_lines.is_opened(grammar.as_ref()));
         let CursorLines { above, line, below, .. } = cursor_lines;
         let block = BlockStart { grammar, above, line, kind, below };
         StopRule { lines: setting.max_lines, block: Some(Arc::new(block)) }

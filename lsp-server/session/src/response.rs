@@ -3,7 +3,6 @@
 use super::{Completed, SessionError, State, Turn};
 use crate::gate::ask_gate;
 use crate::request::{ALTERNATIVES, PendingRequest, Trigger, suggestion};
-use completion::blocks::{Tokens, first_line};
 use completion::defects::find_defect;
 use completion::postprocess::is_unfinished;
 use completion::shown::{AnswerText, Shown, shown};
@@ -62,12 +61,10 @@ impl<'a> ResponseBuilder<'a> {
         let healing = request.prompt.healing.clone();
         let offered = answer.offered();
         let (rule, around) = (&request.stop_rule, &place.around);
-        let tokens = Tokens { ends: &answer.ends, logprobs: &answer.visible_logprobs };
         let text = AnswerText {
             text: offered,
             healing: healing.len(),
             stop: answer.stop,
-            likely: is_automatic.then_some(tokens),
             is_prose: prose::is_prose(&place.language),
         };
         let Shown { text: shown, from: shown_from, is_mark } = shown(&text, rule, around);
@@ -197,18 +194,8 @@ impl<'a> ResponseBuilder<'a> {
         let generated = answer.offered().get(healing..).unwrap_or_default();
         let defect = find_defect(generated, text).filter(|_| may_be_defect);
         let gate = (!text.is_empty()).then(|| {
-            // Whether a block is shown depends on its first line, which may be taken alone.
-            let line = if invoked { text } else { first_line(text) };
-            let stop = if line.len() < text.len() { StopReason::Newline } else { answer.stop };
             let new = &answer.visible_logprobs[answer.healed..];
-            let new = if line.len() < text.len() {
-                let end = healing + line.len() + 1;
-                let count = answer.ends.iter().take_while(|&&at| at <= end).count();
-                &new[..count.saturating_sub(answer.healed).clamp(1, new.len())]
-            } else {
-                new
-            };
-            let seen = |recent| asked.context.surroundings(line, new, stop, recent);
+            let seen = |recent| asked.context.surroundings(text, new, answer.stop, recent);
             let mut record =
                 ask_gate(self.services, &asked.settings, &asked.context.language, seen);
             if invoked {

@@ -274,8 +274,8 @@ idle = 3
             [
                 "lab.max_tokens must be a whole number from 1 to 128, such as 32; it is \
                  \"many\"",
-                "completion.multiline must be one of \"never\", \"invoked\" and \"always\", such \
-                 as \"invoked\"; it is \"sometimes\"",
+                "completion.multiline must be one of \"never\" and \"invoked\", such as \
+                 \"invoked\"; it is \"sometimes\"",
                 "completion.enabled must be true or false; it is 1",
                 "completion.ignore must be a list of texts, such as [\"*.min.js\", \"~/notes/\"]; \
                  it is \"*.sql\"",

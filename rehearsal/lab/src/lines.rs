@@ -90,3 +90,10 @@ impl Scores {
         }
     }
 }
+
+/// The first line with text of an offer, and what stands before it.
+pub fn first_line(shown: &str) -> &str {
+    let blank = shown.len() - shown.trim_start().len();
+    let end = shown[blank..].find('\n').map_or(shown.len(), |at| blank + at);
+    &shown[..end]
+}

@@ -107,15 +107,12 @@ fn an_offer_that_is_cut_does_not_end_on_the_header_of_a_block() {
     assert_eq!(made.stop, StopReason::MaxLines, "the limit ended it");
 }
 
-/// With `always`, a block comes without being asked for. It is taken line by line, and what is left
-/// of it stays.
 #[test]
-fn a_block_that_nobody_asked_for_is_taken_line_by_line() {
-    let config = format!("{PATIENT}completion.multiline = \"always\"\ngate.enabled = false\n");
-    let home = Home::with(Model::Qwen, &config);
+fn a_block_is_taken_line_by_line_and_what_is_left_stays() {
+    let home = Home::with(Model::Qwen, PATIENT);
     let editor = home.editor();
     let mut buffer = Buffer::open(&editor, "typed.rs", EMPTY);
-    let offer = buffer.offer();
+    let offer = buffer.ask().swap_remove(0);
     let (first, rest) = offer.insert_text.split_once('\n').expect("several lines");
     buffer.insert(first);
     let length = first.encode_utf16().count() as u32;

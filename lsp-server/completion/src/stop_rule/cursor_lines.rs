@@ -14,9 +14,6 @@ const WINDOW_CHARS: usize = 4_000;
 /// Characters that are read behind the cursor.
 const AFTER_CHARS: usize = 1_000;
 
-/// Beginnings of lines that are doc comments wherever they stand.
-const DOC: &[&str] = &["///", "---"];
-
 /// A cursor and the text around it.
 pub(super) struct CursorLines {
     pub(super) above: String,
@@ -27,12 +24,6 @@ pub(super) struct CursorLines {
     pub(super) below: Vec<String>,
     /// True if a line ends with a lone `\r`.
     pub(super) has_other_breaks: bool,
-}
-
-/// The bracket or colon right before the cursor that opens the block around it.
-#[derive(Clone, Copy)]
-pub(super) struct Opener {
-    pub(super) opens_block: bool,
 }
 
 impl CursorLines {
@@ -69,11 +60,6 @@ impl CursorLines {
         Some(CursorLines { above, line, after, below, has_other_breaks })
     }
 
-    pub(super) fn is_between_braces(&self) -> bool {
-        let rest = self.after.lines().next().unwrap_or_default();
-        is_between_braces(&self.line, rest)
-    }
-
     fn is_blank(&self) -> bool {
         self.line.trim().is_empty()
     }
@@ -86,12 +72,11 @@ impl CursorLines {
         self.above.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default()
     }
 
-    pub(super) fn opener(&self, grammar: Option<&Language>) -> Option<Opener> {
+    /// Returns true if a bracket or colon right before the cursor opens the block around it.
+    pub(super) fn is_opened(&self, grammar: Option<&Language>) -> bool {
         let text = format!("{}{}{}", self.above, self.line, self.after);
         let Some(scan) = grammar.and_then(|grammar| syntax::scan(grammar, &text)) else {
-            let head = self.head().trim_end();
-            let opens_block = !head.ends_with(['(', '[']);
-            return opens(head).then_some(Opener { opens_block });
+            return opens(self.head().trim_end());
         };
         // A comment behind the opener does not count.
         let mut code = text[..self.above.len() + self.line.len()].trim_end();
@@ -101,37 +86,11 @@ impl CursorLines {
         }) {
             code = text[..comment.start].trim_end();
         }
-        let at = code.len().checked_sub(1)?;
-        let bracket = scan.brackets.iter().find(|bracket| bracket.at == at);
-        match bracket {
-            Some(bracket) => {
-                bracket.opens.then_some(Opener { opens_block: !bracket.encloses_value })
-            }
-            None if code.ends_with(':') && !scan.is_text(at) => Some(Opener { opens_block: true }),
-            None => None,
+        let Some(at) = code.len().checked_sub(1) else { return false };
+        match scan.brackets.iter().find(|bracket| bracket.at == at) {
+            Some(bracket) => bracket.opens,
+            None => code.ends_with(':') && !scan.is_text(at),
         }
-    }
-
-    /// Tells whether the cursor's line is empty, and the line above ends a doc comment of what is
-    /// to be written here.
-    pub(super) fn follows_doc_comment(&self) -> bool {
-        let above = self.above.lines().next_back().unwrap_or_default();
-        let (here, comment) = (columns(&self.line), above.trim());
-        let is_doc = DOC.iter().any(|start| comment.starts_with(start));
-        let is_written = self.below.first().is_some_and(|next| columns(next) > here);
-        let ends_doc = is_doc || (comment.ends_with("*/") && self.opens_doc());
-        self.is_blank() && ends_doc && !is_written && columns(above) <= here + 1
-    }
-
-    /// Tells whether the last block comment above the cursor is a doc comment.
-    fn opens_doc(&self) -> bool {
-        let opened = self.above.rfind("/*").map(|at| &self.above[at..]);
-        opened.is_some_and(|comment| comment.starts_with("/**"))
-    }
-
-    /// Tells whether the block that was opened has no lines below the cursor.
-    pub(super) fn is_empty(&self) -> bool {
-        self.below.first().is_none_or(|next| columns(next) <= columns(self.head()))
     }
 
     /// The kind of block at the cursor, as the lines above and below show it.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::prompt::LINE_CHARS;
 
-const ALWAYS: MultilineSetting = MultilineSetting { multiline: Multiline::Always, max_lines: 8 };
+const SETTING: MultilineSetting = MultilineSetting { multiline: Multiline::Invoked, max_lines: 8 };
 
 /// The stop rule at the cursor, which `|` marks.
 fn stop_rule(language: &str, marked: &str, invoked: bool, setting: MultilineSetting) -> StopRule {
@@ -14,89 +14,18 @@ fn lines(language: &str, marked: &str, invoked: bool, multiline: Multiline) -> u
     stop_rule(language, marked, invoked, MultilineSetting { multiline, max_lines: 8 }).lines()
 }
 
-fn typing(language: &str, marked: &str) -> usize {
-    lines(language, marked, false, Multiline::Always)
-}
-
 /// The part of `answer` that is shown where the user invokes the completion.
 fn within<'a>(language: &str, marked: &str, answer: &'a str) -> &'a str {
-    let stop_rule = stop_rule(language, marked, true, ALWAYS);
+    let stop_rule = stop_rule(language, marked, true, SETTING);
     std::str::from_utf8(stop_rule.within(answer.as_bytes())).unwrap().trim_end()
 }
 
 #[test]
-fn by_default_only_an_invoked_completion_has_several_lines() {
+fn only_an_invoked_completion_has_several_lines() {
     let place = "fn a() {\n    |\n}\n";
-    for (multiline, typing, invoked) in
-        [(Multiline::Never, 1, 1), (Multiline::Invoked, 1, 8), (Multiline::Always, 8, 8)]
-    {
-        assert_eq!(lines("rust", place, false, multiline), typing, "{multiline:?}");
+    for (multiline, invoked) in [(Multiline::Never, 1), (Multiline::Invoked, 8)] {
+        assert_eq!(lines("rust", place, false, multiline), 1, "{multiline:?}");
         assert_eq!(lines("rust", place, true, multiline), invoked, "{multiline:?}");
-    }
-}
-
-#[test]
-fn while_typing_an_empty_block_gets_several_lines() {
-    for (language, place) in [
-        ("rust", "fn a() {\n    |\n}\n"),
-        ("rust", "fn a() {|\n}\n"),
-        ("rust", "fn a() {|"),
-        ("rust", "fn a() {\n|\n}\n\nfn b() {}\n"),
-        ("rust", "fn a() { // why\n    |\n}\n"),
-        ("python", "def a(b: int) -> int:\n    |\n"),
-        ("python", "class A:\n    def a(self):|\n\nb = 1\n"),
-        ("c", "void a(void)\n{\n\t|\n}\n"),
-        ("cpp", "class A {\n public:\n  |\n};\n"),
-        ("go", "func a() {\n\tfor {\n\t\t|\n\t}\n}\n"),
-        ("javascript", "const a = () => {\n  |\n};\n"),
-        ("typescriptreact", "function A() {\n  |\n}\n"),
-        ("lua", "if a then\n  |\nend\n"),
-        ("swift", "func a() {\n    |\n}\n"),
-    ] {
-        assert_eq!(typing(language, place), 8, "{language}: {place}");
-    }
-}
-
-#[test]
-fn while_typing_what_a_doc_comment_describes_gets_several_lines() {
-    for (language, place, multiline) in [
-        ("rust", "/// Adds two.\n|\n", true),
-        ("rust", "impl A {\n    /// Adds two.\n    |\n}\n", true),
-        ("rust", "/// Adds two.\n|\n\n/// Another.\nfn b() {}\n", true),
-        ("typescript", "/**\n * Adds two.\n */\n|\n", true),
-        ("lua", "--- Adds two.\n|\n", true),
-        ("rust", "// A remark.\n|\n", false),
-        ("rust", "/// Adds two.\n\n|\n", false),
-        ("rust", "/// Adds two.\nfn |\n", false),
-        ("c", "/* A remark. */\n|\n", false),
-        ("rust", "/// Adds two.\n|\n    b: u8,\n", false),
-    ] {
-        assert_eq!(typing(language, place) > 1, multiline, "{language}: {place}");
-    }
-    let place = "impl A {\n    /// Adds two.\n    |\n}\n";
-    let rule = stop_rule("rust", place, false, ALWAYS);
-    let answer = "fn b() {\n        c();\n    }\n\n    fn d() {\n";
-    let shown = rule.within(answer.as_bytes());
-    assert_eq!(shown.trim_ascii_end(), b"fn b() {\n        c();\n    }", "one function");
-}
-
-#[test]
-fn while_typing_every_other_place_gets_one_line() {
-    for (language, place) in [
-        ("rust", "fn a() {\n    |\n    b();\n}\n"),
-        ("rust", "fn a() {\n    b();\n    |\n}\n"),
-        ("rust", "fn a() {\n    let b = |\n}\n"),
-        ("rust", "fn a() {\n    b(|)\n}\n"),
-        ("rust", "fn a() {\n    let b = B {\n        |\n    };\n}\n"),
-        ("rust", "fn a() {\n    b(\n        |\n    );\n}\n"),
-        ("rust", "// The brace {\n|\n"),
-        ("rust", "fn a() {\n    b(\"{\n    |\n\");\n}\n"),
-        ("python", "def a():\n    b()\n    |\n"),
-        ("python", "def a():\n    \"\"\"Note:\n    |\n    \"\"\"\n"),
-        ("javascript", "const a = {\n  |\n};\n"),
-        ("rust", "|"),
-    ] {
-        assert_eq!(typing(language, place), 1, "{language}: {place}");
     }
 }
 
@@ -106,7 +35,6 @@ fn an_invoked_completion_before_text_gets_one_line() {
     assert_eq!(invoked("fn a() {\n    b(|)\n}\n"), 1);
     assert_eq!(invoked("fn a() {\n    b|();\n}\n"), 1);
     assert_eq!(invoked("fn a() {|}\n"), 8, "the brace that the editor closed");
-    assert_eq!(lines("rust", "fn a() {|}\n", false, Multiline::Always), 1);
     assert_eq!(invoked("fn a() {\n    let b = |  \n}\n"), 8);
     let minified = format!("{}|\n", "x=1;".repeat(LINE_CHARS));
     assert_eq!(invoked(&minified), 1);
@@ -217,7 +145,7 @@ fn a_statement_ends_with_the_block_it_opens() {
 
 #[test]
 fn an_answer_has_at_most_the_lines_that_are_set() {
-    let setting = MultilineSetting { max_lines: 2, ..ALWAYS };
+    let setting = MultilineSetting { max_lines: 2, ..SETTING };
     let of = |place, answer: &'static str| {
         let stop_rule = stop_rule("rust", place, true, setting);
         std::str::from_utf8(stop_rule.within(answer.as_bytes())).unwrap()
@@ -228,7 +156,7 @@ fn an_answer_has_at_most_the_lines_that_are_set() {
 
 /// The part of an answer that its limit of lines leaves, and the part of it that is offered.
 fn cut_to(max_lines: usize, language: &str, marked: &str, answer: &str) -> (String, String) {
-    let rule = stop_rule(language, marked, true, MultilineSetting { max_lines, ..ALWAYS });
+    let rule = stop_rule(language, marked, true, MultilineSetting { max_lines, ..SETTING });
     let end = rule.within(answer.as_bytes()).len();
     let cut = answer[..end].trim_end();
     (cut.to_owned(), rule.whole(cut, &answer.as_bytes()[cut.len()..]).to_owned())
@@ -331,7 +259,7 @@ fn stopped(place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
 }
 
 fn stopped_in(language: &str, place: &str, pieces: &[&str]) -> (usize, Option<StopReason>) {
-    let stop_rule = stop_rule(language, place, true, ALWAYS);
+    let stop_rule = stop_rule(language, place, true, SETTING);
     let mut answer = vec![];
     for (index, piece) in pieces.iter().enumerate() {
         answer.extend_from_slice(piece.as_bytes());
@@ -366,7 +294,7 @@ fn the_end_lies_in_the_answer_for_any_text() {
     let places = ["|", "fn ä() {\n\t|\n}\n", "\n\n  |", "if a:|\n\tb", "}}}\n  ) x |\n"];
     for language in ["rust", "python", "c", "go", "typescript", "markdown"] {
         for place in places {
-            let stop_rule = stop_rule(language, place, true, ALWAYS);
+            let stop_rule = stop_rule(language, place, true, SETTING);
             for end in 0..=answer.len() {
                 let answer = &answer.as_bytes()[..end];
                 let shown = stop_rule.within(answer);

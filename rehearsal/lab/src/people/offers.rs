@@ -2,7 +2,7 @@
 
 use super::scores::Scores;
 use super::verdicts::{Recorded, Verdict};
-use completion::blocks::first_line;
+use crate::lines::first_line;
 use feedback::episode::Label;
 use feedback::event::{GateRecord, Outcome, StopReason};
 use feedback::reward::{HURRIED_WEIGHT, is_hurried};

@@ -2,8 +2,8 @@
 //! for an answer of its own. They are kept in a file, because a model needs minutes for them.
 
 use super::verdicts::Verdict;
+use crate::lines::first_line;
 use anyhow::{Context, Result};
-use completion::blocks::first_line;
 use completion::prompt::{FimPrompt, PromptLayout, Window};
 use engine::cached::KvAccess;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};

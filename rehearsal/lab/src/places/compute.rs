@@ -8,8 +8,8 @@ use super::desk::Desk;
 use super::names::{is_builtin, names, words};
 use super::record::{Candidate, Places, Record, SeenName};
 use super::typing::{Place, type_commit};
+use crate::lines::first_line;
 use anyhow::{Context, Result};
-use completion::blocks::first_line;
 use completion::postprocess::NearbyText;
 use completion::shown::{AnswerText, Shown, shown};
 use completion::stop_rule::StopRule;
@@ -269,13 +269,7 @@ impl<'a> Seen<'a> {
 }
 
 fn candidate(answer: &Answer, healing: usize, around: &NearbyText, seen: &Seen) -> Candidate {
-    let text = AnswerText {
-        text: answer.offered(),
-        healing,
-        stop: answer.stop,
-        likely: None,
-        is_prose: false,
-    };
+    let text = AnswerText { text: answer.offered(), healing, stop: answer.stop, is_prose: false };
     let Shown { text: shown, .. } = shown(&text, &StopRule::LINE, around);
     let line = first_line(&shown);
     let name = |name: super::names::Name| SeenName {

@@ -7,10 +7,10 @@ mod shown;
 
 use super::record::Record;
 use super::typing::Kind;
+use crate::lines::first_line;
 use crate::places::features::{
     Candidate, FEATURES, Features, NAMES, Surroundings, features, line_logprob,
 };
-use completion::blocks::first_line;
 use completion::syntax;
 use fit::{Sample, fit, score};
 use lines::{Outcome, compared, outcome};

@@ -1,8 +1,8 @@
 //! What a rule would cost that hides offers with names which nothing knows.
 
 use super::lines::outcome;
+use crate::lines::first_line;
 use crate::places::record::{Record, SeenName};
-use completion::blocks::first_line;
 use std::fmt::Write;
 
 /// Tells something of a name.

@@ -2,8 +2,8 @@
 
 use super::Tried;
 use super::lines::{Outcome, compared, outcome};
+use crate::lines::first_line;
 use crate::places::record::Candidate;
-use completion::blocks::first_line;
 use policy::gate::features::{Surroundings, features};
 use policy::gate::{Gate, Recent};
 use rehearsal::developer::MIN_OFFER_CHARS;
