@@ -158,8 +158,8 @@ impl From<Refused> for Trouble {
     }
 }
 
-/// Reads the body of a request. Some clients read no answer before they have sent all of it, so one
-/// that is too long is read on for a while.
+/// Reads the body of a request. Some clients read no answer before they have sent all of it, so the
+/// rest of a body that is too long is read and dropped, up to a limit.
 async fn read(mut body: Incoming, time: Duration) -> Result<Vec<u8>, Trouble> {
     let (mut bytes, mut length) = (vec![], 0);
     let reading = async {

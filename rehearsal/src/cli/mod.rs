@@ -375,7 +375,7 @@ fn hone_beside() -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// A report that could not be written was told after hours, and in the place of the summary.
+    /// A report that could not be written was reported after hours, and instead of the summary.
     #[test]
     fn a_file_that_cannot_be_written_is_told_before_anything_runs() {
         let folder = tempfile::tempdir().unwrap();

@@ -261,8 +261,8 @@ fn a_daemon_that_serves_the_api_alone_is_started_again() {
     assert!(models.contains(Model::Qwen.name()), "{models}");
 }
 
-/// The file was read when the API began to listen and never again, so a token that was told to be
-/// unused went on to open, also after another was made.
+/// The file was read when the API began to listen and never again, so a token that was reported as
+/// unused still opened, also after another was made.
 #[test]
 fn a_token_that_was_exposed_while_the_api_listens_opens_nothing_any_more() {
     let home = Home::with(Model::Smol, QUICK);
