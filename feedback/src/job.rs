@@ -74,7 +74,7 @@ pub struct Parent {
     pub optimizer: Option<PathBuf>,
 }
 
-/// Every number that PPO depends on, with the range in which PPO can use it.
+/// Every number of PPO that can be set, with the range in which PPO can use it.
 /// docs/book/src/learning.md gives the source of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -92,15 +92,6 @@ pub struct Hyper {
     /// Optimizer steps over which the learning rate rises linearly to its value, counted
     /// over the adapter's whole life.
     pub warmup_steps: u32,
-    /// Decay of Adam's running mean of the gradients.
-    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
-    pub adam_beta1: f32,
-    /// Decay of Adam's running mean of the squared gradients.
-    #[schemars(range(min = 0.0), extend("exclusiveMaximum" = 1))]
-    pub adam_beta2: f32,
-    /// Adam adds this to the root that it divides by.
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    pub adam_epsilon: f32,
     /// The gradient is clipped to this global L2 norm.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub max_grad_norm: f32,
@@ -151,9 +142,6 @@ impl Default for Hyper {
             lora_alpha: 32.0,
             learning_rate: 1e-4,
             warmup_steps: 4,
-            adam_beta1: 0.9,
-            adam_beta2: 0.95,
-            adam_epsilon: 1e-8,
             max_grad_norm: 1.0,
             max_update_ratio: 0.1,
             epochs: 2,

@@ -28,6 +28,14 @@ const MAGIC: &[u8; 8] = b"HONEOPT\0";
 const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 
+/// Decay of the running means of the gradients and of their squares. Their memory is short, because
+/// an adapter lives for a few dozen steps.
+const BETA1: f32 = 0.9;
+const BETA2: f32 = 0.95;
+
+/// Keeps the root that a step divides by above 0.
+const EPSILON: f32 = 1e-8;
+
 /// The gradient of a minibatch, summed over its microbatches. It has one vector for each vector
 /// that the optimizer steps: for each tensor of the adapter, in the order of [`Lora::tensors`], or
 /// for each square.
@@ -125,7 +133,7 @@ impl Adam {
             .map(|((tensor, moments), gradient)| {
                 let (rows, width) = tensor.dims2()?;
                 let mut weights = values::<f32>(tensor)?;
-                pace.advance(&mut weights, gradient, moments, hyper);
+                pace.advance(&mut weights, gradient, moments);
                 matrix(weights, rows, width)
             })
             .collect::<candle_core::Result<_>>()?;
@@ -143,7 +151,7 @@ impl Adam {
         let pace = self.next_step(hyper);
         let vectors = values.iter_mut().zip(&gradient.vectors).zip(&mut self.moments);
         vectors.for_each(|((values, gradient), moments)| {
-            pace.advance(values, gradient, moments, hyper);
+            pace.advance(values, gradient, moments);
         });
         pace.rate
     }
@@ -156,8 +164,8 @@ impl Adam {
         };
         Pace {
             rate: learning_rate(hyper, self.step),
-            correct1: correction(hyper.adam_beta1),
-            correct2: correction(hyper.adam_beta2),
+            correct1: correction(BETA1),
+            correct2: correction(BETA2),
         }
     }
 
@@ -240,14 +248,12 @@ struct Pace {
 }
 
 impl Pace {
-    fn advance(&self, weights: &mut [f32], gradient: &[f32], moments: &mut Moments, hyper: &Hyper) {
-        let (beta1, beta2) = (hyper.adam_beta1, hyper.adam_beta2);
+    fn advance(&self, weights: &mut [f32], gradient: &[f32], moments: &mut Moments) {
         let moments = moments.first.iter_mut().zip(moments.second.iter_mut());
         for ((weight, gradient), (first, second)) in weights.iter_mut().zip(gradient).zip(moments) {
-            *first = beta1 * *first + (1.0 - beta1) * gradient;
-            *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
-            let direction =
-                *first * self.correct1 / ((*second * self.correct2).sqrt() + hyper.adam_epsilon);
+            *first = BETA1 * *first + (1.0 - BETA1) * gradient;
+            *second = BETA2 * *second + (1.0 - BETA2) * gradient * gradient;
+            let direction = *first * self.correct1 / ((*second * self.correct2).sqrt() + EPSILON);
             *weight -= self.rate * direction;
         }
     }
@@ -313,14 +319,7 @@ mod tests {
     }
 
     fn hyper() -> Hyper {
-        Hyper {
-            learning_rate: 0.1,
-            warmup_steps: 2,
-            adam_beta1: 0.9,
-            adam_beta2: 0.95,
-            adam_epsilon: 1e-8,
-            ..Hyper::default()
-        }
+        Hyper { learning_rate: 0.1, warmup_steps: 2, ..Hyper::default() }
     }
 
     /// In step 1 the rate is 0.05, m̂ = g and v̂ = g². Each weight therefore moves by
