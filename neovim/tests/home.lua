@@ -10,11 +10,10 @@ Home.CONFIG = [[
 [model]
 name = "smollm2-135m"
 threads = 1
-[gate]
-enabled = false
 [learning]
 enabled = false
 [lab]
+gate = false
 max_tokens = 8
 min_token_probability = 0
 trial = false

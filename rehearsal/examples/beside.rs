@@ -102,7 +102,7 @@ fn main() -> Result<()> {
         text.lines().filter(|line| line.trim().len() > 8).map(str::to_owned).collect();
     ensure!(lines.len() > 2 * LINES_BEFORE, "{}: too short", arguments.file.display());
     // Without the gate every request is answered. An offer that is held back would give no label.
-    let home = OwnHome::new(&arguments.hone, &arguments.models, "gate.enabled = false\n")?;
+    let home = OwnHome::new(&arguments.hone, &arguments.models, "lab.gate = false\n")?;
     let mut typist = Typist { client: home.editor()?, lines, at: 0 };
     println!("{}", measure(&mut typist, &arguments, &home)?);
     Ok(())

@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     std::fs::write(
         home.path().join("config.toml"),
         format!(
-            "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\n\
+            "model.name = \"{}\"\nlearning.enabled = false\nlab.gate = false\n\
              lab.max_tokens = 4\nlab.budget_ms = 600000\n",
             arguments.model
         ),

@@ -298,13 +298,13 @@ export const stories = {
     },
 
     async 'a server setting reaches the server, and goes back when it is removed'(at) {
-        const lines = () =>
-            JSON.parse(at.hone.run('config', 'get', 'completion.max_lines', '--json'));
-        const usual = lines();
-        at.set({ 'hone.completion.max_lines': 4 });
-        await eventuallyAsked('config.toml has it', () => lines() === 4);
+        const chars = () =>
+            JSON.parse(at.hone.run('config', 'get', 'completion.context_chars', '--json'));
+        const usual = chars();
+        at.set({ 'hone.completion.context_chars': 400 });
+        await eventuallyAsked('config.toml has it', () => chars() === 400);
         at.set({});
-        await eventuallyAsked('config.toml does not have it any more', () => lines() === usual);
+        await eventuallyAsked('config.toml does not have it any more', () => chars() === usual);
     },
 
     async 'without an offer Tab indents'(at) {

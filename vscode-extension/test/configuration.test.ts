@@ -4,16 +4,16 @@ import manifest from '../package.json';
 import { changes, send, serverKeys } from '../src/core/configuration';
 
 const FILE = {
-    completion: { max_lines: 32, temperature: 0 },
-    daemon: { idle_exit_s: 600 },
-    privacy: { ignore: ['*.sql'] },
+    completion: { multiline: 'invoked' },
+    api: { port: 600 },
+    privacy: { retention_days: 32, ignore: ['*.sql'] },
 };
 
 test('only values that differ from the file are sent', () => {
     assert.deepEqual(changes({}, {}, FILE), []);
-    assert.deepEqual(changes({ 'completion.max_lines': 32 }, {}, FILE), []);
-    assert.deepEqual(changes({ 'completion.max_lines': 8, 'daemon.idle_exit_s': 600 }, {}, FILE), [
-        { key: 'completion.max_lines', value: 8 },
+    assert.deepEqual(changes({ 'privacy.retention_days': 32 }, {}, FILE), []);
+    assert.deepEqual(changes({ 'privacy.retention_days': 8, 'api.port': 600 }, {}, FILE), [
+        { key: 'privacy.retention_days', value: 8 },
     ]);
     assert.deepEqual(
         changes({ 'privacy.ignore': ['*.sql'] }, {}, FILE),
@@ -31,14 +31,14 @@ test('only values that differ from the file are sent', () => {
 });
 
 test('a key that is no longer set gets its default back, and a key of the file alone stays', () => {
-    const before = { 'completion.max_lines': 8 };
-    assert.deepEqual(changes({}, before, FILE), [{ key: 'completion.max_lines' }]);
-    assert.deepEqual(changes({ 'completion.max_lines': 32 }, before, FILE), []);
+    const before = { 'privacy.retention_days': 8 };
+    assert.deepEqual(changes({}, before, FILE), [{ key: 'privacy.retention_days' }]);
+    assert.deepEqual(changes({ 'privacy.retention_days': 32 }, before, FILE), []);
 });
 
 test('the server’s settings belong to the machine, and no command changes any of them', () => {
     const keys = serverKeys(manifest);
-    assert.ok(keys.includes('completion.max_lines'));
+    assert.ok(keys.includes('privacy.retention_days'));
     for (const key of [
         'enabled',
         'languages',
@@ -77,14 +77,14 @@ function program(settings: object, refused: string[] = []) {
 
 test('what differs is set, and a restart is needed only if a setting says so', async () => {
     const { ask, run } = program(FILE);
-    const set = { 'completion.max_lines': 8 };
+    const set = { 'privacy.retention_days': 8 };
     assert.deepEqual(await send(ask, set, { 'privacy.ignore': [] }), {
         needsRestart: false,
         refusals: [],
         values: set,
     });
     assert.deepEqual(run, [
-        'config set completion.max_lines 8 --json',
+        'config set privacy.retention_days 8 --json',
         'config set privacy.ignore --json',
     ]);
     const both = await send(ask, { 'model.threads': 2, 'privacy.ignore': [] }, {});
@@ -92,19 +92,19 @@ test('what differs is set, and a restart is needed only if a setting says so', a
 });
 
 test('a value that is refused keeps no other one from the server', async () => {
-    const { ask, run } = program(FILE, ['completion.max_lines', 'team.epsilon_limit']);
-    const set = { 'completion.max_lines': 999, 'model.threads': 2, 'privacy.ignore': ['*.key'] };
-    const before = { 'team.epsilon_limit': 0.01, 'daemon.idle_exit_s': 5 };
+    const { ask, run } = program(FILE, ['privacy.retention_days', 'team.epsilon_limit']);
+    const set = { 'privacy.retention_days': 999, 'model.threads': 2, 'privacy.ignore': ['*.key'] };
+    const before = { 'team.epsilon_limit': 0.01, 'api.port': 5 };
     const sent = await send(ask, set, before);
     assert.deepEqual(run.slice(1), [
         'config set model.threads 2 --json',
         'config set privacy.ignore ["*.key"] --json',
         'config set team.epsilon_limit --json',
-        'config set daemon.idle_exit_s --json',
+        'config set api.port --json',
     ]);
     assert.equal(sent.needsRestart, true);
     assert.deepEqual(sent.refusals, [
-        'completion.max_lines must be otherwise',
+        'privacy.retention_days must be otherwise',
         'team.epsilon_limit must be otherwise',
     ]);
     assert.deepEqual(
@@ -116,10 +116,10 @@ test('a value that is refused keeps no other one from the server', async () => {
 
 test('a text is sent as it is, and everything else as JSON', async () => {
     const { ask, run } = program({});
-    await send(ask, { 'team.address': 'a:1', 'model.gpu_layers': null, 'gate.enabled': false }, {});
+    await send(ask, { 'team.address': 'a:1', 'model.gpu_layers': null, 'api.enabled': false }, {});
     assert.deepEqual(run, [
         'config set team.address a:1 --json',
-        'config set gate.enabled false --json',
+        'config set api.enabled false --json',
     ]);
 });
 

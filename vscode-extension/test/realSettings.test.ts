@@ -86,7 +86,7 @@ test('every setting reaches the real program as it was set', { skip }, async (t)
 test('the real program takes what comes behind a value that it refuses', { skip }, async (t) => {
     const { ask, isInFile } = real(t);
     const ignored = { 'privacy.ignore': ['*.key'] };
-    const { refusals } = await send(ask, { 'completion.max_lines': 999, ...ignored }, {});
+    const { refusals } = await send(ask, { 'model.threads': 999, ...ignored }, {});
     assert.equal(refusals.length, 1);
     await isInFile(ignored);
 });

@@ -91,8 +91,8 @@ impl State {
         let prompt = self.prompts.ahead(&place.uri, &place.text, place.cursor, window)?;
         let draw = place.draws(asked).random();
         let (adapter, _) = services.adapters.draw_arm(draw, config.lab.trial);
-        let (trigger, completion) = (Trigger::Automatic, &config.completion);
-        let rule = stop_rule(&place.text, place.cursor, &place.language, trigger, completion);
+        let trigger = Trigger::Automatic;
+        let rule = stop_rule(&place.text, place.cursor, &place.language, trigger, config);
         Some(place.request(prompt, adapter, rule, trigger, config))
     }
 }

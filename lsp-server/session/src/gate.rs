@@ -15,7 +15,7 @@ pub fn ask_gate<'a>(
 ) -> GateRecord {
     let gate = services.recorder.gate();
     let mut record = gate.judge(&features(&seen(gate.recent())), config.gate_threshold(language));
-    if !config.gate.enabled {
+    if !config.lab.gate {
         record.propensity = 1.0;
     }
     record

@@ -23,7 +23,7 @@ use ropey::Rope;
 use services::Services;
 use services::reason::Reason;
 use services::settings::Current;
-use settings::{CompletionConfig, Config};
+use settings::Config;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -440,7 +440,7 @@ impl State {
             // Whoever turns to others of a line compares lines, and wants them soon.
             StopRule::LINE
         } else {
-            stop_rule(&context.text, context.cursor, &context.language, trigger, completion)
+            stop_rule(&context.text, context.cursor, &context.language, trigger, &settings)
         };
         let limits = limits(services, &settings, rules);
         // The prompt is that of the text as it is asked about.
@@ -577,9 +577,10 @@ pub fn stop_rule(
     cursor: usize,
     language: &str,
     trigger: Trigger,
-    config: &CompletionConfig,
+    config: &Config,
 ) -> StopRule {
     let invoked = trigger == Trigger::Invoked;
-    let setting = MultilineSetting { multiline: config.multiline, max_lines: config.max_lines };
+    let (multiline, max_lines) = (config.completion.multiline, config.lab.max_lines);
+    let setting = MultilineSetting { multiline, max_lines };
     StopRule::at(text, cursor, language, invoked, setting)
 }

@@ -259,13 +259,13 @@ budget_ms = 500
 multiline = \"sometimes\"
 enabled = 1
 ignore = \"*.sql\"
-[daemon]
-idle_exit_s = 0
+[lab.ppo]
+epochs = 0
 idle = 3
 ";
         let (config, problems) = check(text);
         assert_eq!(config.lab.budget_ms, 500);
-        assert_eq!((config.lab.max_tokens, config.daemon.idle_exit_s), (32, 600));
+        assert_eq!((config.lab.max_tokens, config.lab.ppo.epochs), (32, 2));
         let lines: Vec<_> = problems.iter().filter_map(|problem| problem.line).collect();
         assert_eq!(lines, [2, 5, 6, 7, 9, 10]);
         let told: Vec<_> = problems.iter().map(Problem::to_string).collect();
@@ -279,8 +279,8 @@ idle = 3
                 "completion.enabled must be true or false; it is 1",
                 "completion.ignore must be a list of texts, such as [\"*.min.js\", \"~/notes/\"]; \
                  it is \"*.sql\"",
-                "daemon.idle_exit_s must be at least 1, such as 600; it is 0",
-                "daemon.idle: no such setting; `hone config get` lists them",
+                "lab.ppo.epochs must be at least 1, such as 2; it is 0",
+                "lab.ppo.idle: no such setting; `hone config get` lists them",
             ]
         );
     }

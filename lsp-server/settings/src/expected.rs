@@ -162,12 +162,12 @@ mod tests {
     #[test]
     fn a_misspelt_name_is_recognised() {
         for (wrong, meant) in [
-            ("completion.max_line", Some("completion.max_lines")),
+            ("completion.multiine", Some("completion.multiline")),
             ("lab.budget_sm", Some("lab.budget_ms")),
             ("lab.ppo.epohcs", Some("lab.ppo.epochs")),
             ("learnin", Some("learning")),
             ("completion.colour", None),
-            ("colour.max_lines", None),
+            ("colour.multiline", None),
             ("a", None),
             ("model.nam", Some("model.name")),
         ] {

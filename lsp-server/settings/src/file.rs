@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn changes_at_the_same_time_are_all_in_the_file() {
         let (_folder, path) = folder();
-        let settings = ["daemon.idle_exit_s", "completion.max_lines", "privacy.retention_days"];
+        let settings = ["lab.idle_exit_s", "completion.context_chars", "privacy.retention_days"];
         for round in 0..20 {
             let value = json!(2 + round);
             std::thread::scope(|threads| {
@@ -255,10 +255,10 @@ mod tests {
     #[test]
     fn a_table_written_on_one_line_stays_on_it() {
         let (_folder, path) = folder();
-        std::fs::write(&path, "completion = { max_lines = 8 }\n").unwrap();
+        std::fs::write(&path, "completion = { context_chars = 8 }\n").unwrap();
         set(&path, "completion.languages.rust", Some(&json!(false))).unwrap();
-        let config = config(&path, "completion.max_lines", json!(7));
-        assert!(config.completion.max_lines == 7 && !config.completion.is_on("rust"));
+        let config = config(&path, "completion.context_chars", json!(7));
+        assert!(config.completion.context_chars == Some(7) && !config.completion.is_on("rust"));
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("completion = {"));
     }
 
@@ -321,19 +321,19 @@ mod tests {
     #[test]
     fn wrong_values_are_corrected_one_after_the_other() {
         let (_folder, path) = folder();
-        let wrong = "daemon.idle_exit_s = 0\nlab.max_tokens = 0\nmodel.nam = 1\n";
+        let wrong = "lab.idle_exit_s = 0\nlab.max_tokens = 0\nmodel.nam = 1\n";
         std::fs::write(&path, wrong).unwrap();
         let changed = set(&path, "lab.max_tokens", Some(&json!(9))).unwrap();
         let remaining: Vec<_> = changed.remaining.iter().map(|one| (one.line, &*one.key)).collect();
-        assert_eq!(remaining, [(Some(1), "daemon.idle_exit_s"), (Some(3), "model.nam")]);
-        let changed = set(&path, "daemon.idle_exit_s", Some(&json!(60))).unwrap();
+        assert_eq!(remaining, [(Some(1), "lab.idle_exit_s"), (Some(3), "model.nam")]);
+        let changed = set(&path, "lab.idle_exit_s", Some(&json!(60))).unwrap();
         let (config, remaining) = (changed.config, changed.remaining);
-        assert_eq!((config.daemon.idle_exit_s, config.lab.max_tokens), (60, 9));
+        assert_eq!((config.lab.idle_exit_s, config.lab.max_tokens), (60, 9));
         assert_eq!((remaining.len(), remaining[0].line), (1, Some(3)));
         assert_eq!(set(&path, "model.nam", None).unwrap().remaining, vec![]);
         assert!(Config::load(&path).is_ok());
-        std::fs::write(&path, "daemon.idle_exit_s = \"soon\"\n").unwrap();
-        let changed = set(&path, "daemon.idle_exit_s", None).unwrap();
-        assert_eq!((changed.config.daemon.idle_exit_s, changed.remaining), (600, vec![]));
+        std::fs::write(&path, "lab.idle_exit_s = \"soon\"\n").unwrap();
+        let changed = set(&path, "lab.idle_exit_s", None).unwrap();
+        assert_eq!((changed.config.lab.idle_exit_s, changed.remaining), (600, vec![]));
     }
 }

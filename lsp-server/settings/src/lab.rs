@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// The table's name.
 pub const LAB: &str = "lab";
 
+/// The most lines that can be asked for. Nobody reads a longer offer before accepting it.
+const MAX_LINES: usize = 50;
+
 /// The largest norm of a contribution, as installed. Adam changes each of the 43,008 numbers of the
 /// default model by hardly more than its learning rate of 1e-4 in a step, so that the four steps on
 /// 16 labels give 0.083 at most. What more labels give beyond 0.1 is scaled down. A much larger
@@ -33,6 +36,9 @@ pub struct LabConfig {
     /// first.
     #[schemars(range(min = 256, max = 4_096))]
     pub prompt_tokens: usize,
+    /// Whether offers that you are not likely enough to accept are held back. The gate learns from
+    /// every verdict either way.
+    pub gate: bool,
     /// P(accepted) from which on the gate shows an offer, in place of the one that
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
@@ -44,6 +50,10 @@ pub struct LabConfig {
     /// 128.
     #[schemars(range(min = 1, max = TOKENS_MAX))]
     pub max_tokens: usize,
+    /// The most lines that a completion of several lines may have. One that has more ends behind
+    /// a whole statement, and not on the header of a block.
+    #[schemars(range(min = 1, max = MAX_LINES))]
+    pub max_lines: usize,
     /// The most milliseconds that a completion may take.
     #[schemars(range(min = 1))]
     pub budget_ms: u64,
@@ -58,6 +68,9 @@ pub struct LabConfig {
     /// The number of labelled episodes that starts an update.
     #[schemars(range(min = 1, max = WAITING_EPISODES_MAX))]
     pub batch_episodes: usize,
+    /// The daemon ends this many seconds after its last editor.
+    #[schemars(range(min = 1))]
+    pub idle_exit_s: u64,
     /// The largest L2 norm of a contribution to a team. A larger one is scaled down to it.
     #[schemars(range(max = 1.0), extend("exclusiveMinimum" = 0))]
     pub team_max_norm: f64,
@@ -75,13 +88,16 @@ impl Default for LabConfig {
             prefix_chars: 1_500,
             suffix_chars: 500,
             prompt_tokens: 1_536,
+            gate: true,
             gate_threshold: 0.0,
             adaptive_debounce: true,
             max_tokens: 32,
+            max_lines: 8,
             budget_ms: 10_000,
             min_token_probability: 0.55,
             trial: true,
             batch_episodes: 16,
+            idle_exit_s: 600,
             team_max_norm: TEAM_NORM_MAX,
             team_delta: 1e-5,
             ppo: Hyper::default(),

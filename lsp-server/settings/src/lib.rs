@@ -43,9 +43,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, Deserializer};
 
-/// The most lines that can be asked for. Nobody reads a longer offer before accepting it.
-const MAX_LINES: usize = 50;
-
 /// Stands for every language that is not named.
 const ANY_LANGUAGE: &str = "*";
 
@@ -55,10 +52,8 @@ const ANY_LANGUAGE: &str = "*";
 pub struct Config {
     pub model: ModelConfig,
     pub completion: CompletionConfig,
-    pub gate: GateConfig,
     pub learning: LearningConfig,
     pub privacy: PrivacyConfig,
-    pub daemon: DaemonConfig,
     pub api: ApiConfig,
     pub team: TeamConfig,
     pub lab: LabConfig,
@@ -109,10 +104,6 @@ pub struct CompletionConfig {
     pub ignore: Vec<String>,
     /// Where a completion may have several lines. Everywhere else it ends with its line.
     pub multiline: Multiline,
-    /// The most lines that a completion of several lines may have. One that has more ends behind
-    /// a whole statement, and not on the header of a block.
-    #[schemars(range(min = 1, max = MAX_LINES))]
-    pub max_lines: usize,
     /// Characters of other code that the model sees; 0 means none. If it is not set, there
     /// are as many as this machine computes while you rest, and a key waits 0.1 s for them
     /// at most. They are pieces of the documents that you work in and of the files they
@@ -143,26 +134,11 @@ impl Default for CompletionConfig {
             prose: false,
             ignore: vec![],
             multiline: Multiline::default(),
-            max_lines: 8,
             context_chars: None,
             next_edit: NextEdit::default(),
             next_edit_for: BTreeMap::new(),
             next_edit_model: None,
         }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct GateConfig {
-    /// Whether offers that you are not likely enough to accept are held back. The gate
-    /// learns from every verdict either way.
-    pub enabled: bool,
-}
-
-impl Default for GateConfig {
-    fn default() -> Self {
-        GateConfig { enabled: true }
     }
 }
 
@@ -226,20 +202,6 @@ pub struct PrivacyConfig {
 impl Default for PrivacyConfig {
     fn default() -> Self {
         PrivacyConfig { retention_days: 180, ignore: vec![] }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DaemonConfig {
-    /// The daemon ends this many seconds after its last editor.
-    #[schemars(range(min = 1))]
-    pub idle_exit_s: u64,
-}
-
-impl Default for DaemonConfig {
-    fn default() -> Self {
-        DaemonConfig { idle_exit_s: 600 }
     }
 }
 
@@ -366,15 +328,15 @@ mod tests {
         assert!(error.contains("lab.ppo.epochs must be at least 1"), "{error}");
     }
 
-    /// `daemon.idle_exit_s = 0` was accepted. The daemon ended as soon as it listened, and
+    /// `lab.idle_exit_s = 0` was accepted. The daemon ended as soon as it listened, and
     /// every editor waited two minutes for it and then gave up with a message that did not
     /// name the setting.
     #[test]
     fn a_daemon_that_would_end_at_once_is_refused() {
-        let error = format!("{:#}", load("daemon.idle_exit_s = 0\n").unwrap_err());
-        let expected = "daemon.idle_exit_s must be at least 1, such as 600";
+        let error = format!("{:#}", load("lab.idle_exit_s = 0\n").unwrap_err());
+        let expected = "lab.idle_exit_s must be at least 1, such as 600";
         assert!(error.contains(expected), "{error}");
-        assert_eq!(load("daemon.idle_exit_s = 1\n").unwrap().daemon.idle_exit_s, 1);
+        assert_eq!(load("lab.idle_exit_s = 1\n").unwrap().lab.idle_exit_s, 1);
     }
 
     /// TOML has `nan` and `inf`, which no range had excluded: they are no JSON, and the

@@ -11,7 +11,7 @@ const WHOLE: &str = "\
 name = \"smollm2-135m\"
 threads = 2
 [completion]
-max_lines = 4
+context_chars = 400
 [completion.languages]
 \"c++\" = false
 [lab.ppo]

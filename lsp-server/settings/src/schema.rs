@@ -24,7 +24,7 @@ pub fn schema_for_users() -> Value {
 const BY_LANGUAGE: [&str; 3] =
     ["completion.eagerness_for.", "completion.languages.", "completion.next_edit_for."];
 
-/// The names of a key such as `completion.max_lines`: its tables, and the setting.
+/// The names of a key such as `completion.multiline`: its tables, and the setting.
 pub fn names(key: &str) -> Vec<&str> {
     for table in BY_LANGUAGE {
         if let Some(language) = key.strip_prefix(table) {
@@ -34,7 +34,7 @@ pub fn names(key: &str) -> Vec<&str> {
     key.split('.').collect()
 }
 
-/// The part of a schema that describes a key such as `completion.max_lines`.
+/// The part of a schema that describes a key such as `completion.multiline`.
 pub fn node<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     names(key).into_iter().try_fold(schema, field)
 }
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(node(&shown, "learning.ppo"), None);
         let tables = |schema: &Value| schema["properties"].as_object().unwrap().len();
         assert_eq!(tables(&shown) + 1, tables(&all));
-        for kept in ["completion.context_chars", "learning.on_battery", "gate.enabled"] {
+        for kept in ["completion.context_chars", "learning.on_battery", "team.noise"] {
             assert_eq!(node(&shown, kept), node(&all, kept));
         }
     }

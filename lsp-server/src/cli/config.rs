@@ -27,7 +27,7 @@ pub enum ConfigCommand {
     },
     /// Print settings as they are, defaults included
     Get {
-        /// Such as `completion.max_lines`; all settings if left out
+        /// Such as `completion.multiline`; all settings if left out
         key: Option<String>,
         /// Include the table `[lab]`, which only experiments change
         #[arg(long, conflicts_with = "key")]
@@ -38,7 +38,7 @@ pub enum ConfigCommand {
     },
     /// Change a setting, here and in the running daemon
     Set {
-        /// Such as `completion.max_lines`, or `completion.languages.markdown`
+        /// Such as `completion.multiline`, or `completion.languages.markdown`
         key: String,
         /// A number, `true`, `false`, a text, or JSON; the default again if left out
         #[arg(allow_hyphen_values = true)]

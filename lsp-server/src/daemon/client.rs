@@ -214,7 +214,7 @@ async fn connect_or_start_by(
             Some(_) if lock_is_held(home)? => {}
             Some(status) if !status.success() => bail!("{}", last_line(&home.daemon_log())),
             // It ended cleanly before it could be reached: by `hone stop`, or by a short
-            // `daemon.idle_exit_s`.
+            // `lab.idle_exit_s`.
             Some(status) => {
                 child = None;
                 ends.add(home, Some(status))?;

@@ -266,7 +266,7 @@ impl Server {
 
 /// Resolves when no client has been connected for the configured time, with that time in seconds.
 async fn idle(app: &App) -> u64 {
-    let limit_s = || app.services.settings.current().daemon.idle_exit_s;
+    let limit_s = || app.services.settings.current().lab.idle_exit_s;
     let limit = || Duration::from_secs(limit_s());
     let mut since = Instant::now();
     while since.elapsed() < limit() {

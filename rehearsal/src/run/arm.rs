@@ -58,7 +58,7 @@ impl ArmKind {
         );
         let mut settings = vec![
             ("lab.budget_ms", limits::COMPLETION_BUDGET_MS.into()),
-            ("gate.enabled", gates.into()),
+            ("lab.gate", gates.into()),
             ("learning.enabled", self.learns().into()),
             ("learning.on_battery", true.into()),
             ("lab.trial", (self == ArmKind::Everything).into()),
@@ -423,17 +423,17 @@ mod tests {
             (plain.name.as_str(), plain.kind, plain.set.len()),
             ("ppo-gate", ArmKind::PpoGate, 0)
         );
-        let hot: ArmSpec = "hot=ppo,lab.ppo.learning_rate=3e-4,gate.enabled=true".parse().unwrap();
+        let hot: ArmSpec = "hot=ppo,lab.ppo.learning_rate=3e-4,lab.gate=true".parse().unwrap();
         assert_eq!((hot.name.as_str(), hot.kind), ("hot", ArmKind::Ppo));
         let config: DocumentMut = hot.config().unwrap().parse().unwrap();
         assert_eq!(config["lab"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
         assert_eq!(config["lab"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
-        assert_eq!(config["gate"]["enabled"].as_bool(), Some(true), "the arm's own setting counts");
+        assert_eq!(config["lab"]["gate"].as_bool(), Some(true), "the arm's own setting counts");
         for (text, says) in [
             ("chilled", "there are frozen, gate"),
             ("x=ppo,rank=3", "SETTING=VALUE"),
             ("x=ppo,.a=3", "SETTING=VALUE"),
-            ("x=ppo,gate.enabled.a=3", "gate.enabled.a"),
+            ("x=ppo,lab.gate.a=3", "lab.gate.a"),
         ] {
             let error = text.parse::<ArmSpec>().unwrap_err();
             assert!(error.contains(says), "{error}");

@@ -404,7 +404,7 @@ fn a_home_that_is_no_absolute_path_is_refused() {
     let (mut home, folder) = (Home::empty(), tempfile::tempdir().unwrap());
     home.set_env("HONE_HOME", "~/hone");
     let mut set = home.hone();
-    set.args(["config", "set", "completion.max_lines", "3"]).current_dir(folder.path());
+    set.args(["config", "set", "lab.max_tokens", "3"]).current_dir(folder.path());
     let refused = set.output().unwrap();
     let told = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success(), "{told}");

@@ -193,7 +193,7 @@ fn a_model_is_taken_from_a_file() {
 fn commands_that_repair_work_whatever_the_settings_are() {
     let home = Home::with(Model::Smol, QUICK);
     for (wrong, place) in [
-        ("daemon.idle_exit_s = 0\n", "config.toml:1: daemon.idle_exit_s must be at least 1"),
+        ("lab.idle_exit_s = 0\n", "config.toml:1: lab.idle_exit_s must be at least 1"),
         ("\nmodel.name = \"gpt-9\"\n", "config.toml:2: model.name: unknown model"),
         ("[lab]\nmax_tokens = \"many\"\n", "config.toml:2: lab.max_tokens must be"),
         ("[completion\n", "config.toml:1: this line cannot be read"),
@@ -224,12 +224,12 @@ fn commands_that_repair_work_whatever_the_settings_are() {
             assert!(!text.contains(words), "{wrong}: {text}");
         }
     }
-    home.configure("daemon.idle_exit_s = 0\nlab.max_tokens = 0\n");
+    home.configure("lab.idle_exit_s = 0\nlab.max_tokens = 0\n");
     let error = home.error(&["config", "set", "lab.max_tokens", "8"]);
     assert!(error.starts_with("lab.max_tokens is written, but"), "{error}");
-    assert!(error.contains("config.toml:1: daemon.idle_exit_s"), "{error}");
-    let said = home.output(&["config", "set", "daemon.idle_exit_s", "60"]);
-    assert_eq!(said, "daemon.idle_exit_s = 60\n");
+    assert!(error.contains("config.toml:1: lab.idle_exit_s"), "{error}");
+    let said = home.output(&["config", "set", "lab.idle_exit_s", "60"]);
+    assert_eq!(said, "lab.idle_exit_s = 60\n");
     home.output(&["model", "use", "smollm2-135m"]);
     assert!(home.editor().status().is_ok());
 }

@@ -409,7 +409,7 @@ fn stop_frees_the_log() {
 
 #[test]
 fn the_daemon_ends_after_a_while_without_an_editor() {
-    let home = Home::with(Model::Smol, &format!("{QUICK}daemon.idle_exit_s = 1\n"));
+    let home = Home::with(Model::Smol, &format!("{QUICK}lab.idle_exit_s = 1\n"));
     let editor = home.editor();
     let pid = home.daemon_pid().unwrap();
     editor.shutdown().unwrap();

@@ -92,7 +92,7 @@ fn several_lines_can_be_switched_off() {
 /// Tab made a program that cannot be read.
 #[test]
 fn an_offer_that_is_cut_does_not_end_on_the_header_of_a_block() {
-    let config = format!("{PATIENT}completion.max_lines = 2\n");
+    let config = format!("{PATIENT}lab.max_lines = 2\n");
     let home = Home::with(Model::Qwen, &config);
     let editor = home.editor();
     let asked = Buffer::open(&editor, "largest.py", SHAPES).ask();

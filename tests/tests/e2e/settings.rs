@@ -105,19 +105,19 @@ fn a_model_that_nobody_knows_is_refused_when_it_is_set_and_can_be_replaced() {
     }
 }
 
-/// `daemon.idle_exit_s = 0` was accepted, and each daemon ended as soon as it listened: the
+/// `lab.idle_exit_s = 0` was accepted, and each daemon ended as soon as it listened: the
 /// editor waited two minutes for it. A file that still says so is refused at once, with
 /// the setting's name, and one command corrects it.
 #[test]
 fn a_daemon_that_would_end_at_once_is_refused_by_name_and_corrected() {
     let home = home();
-    let error = home.error(&["config", "set", "daemon.idle_exit_s", "0"]);
-    let told = "daemon.idle_exit_s must be at least 1, such as 600";
+    let error = home.error(&["config", "set", "lab.idle_exit_s", "0"]);
+    let told = "lab.idle_exit_s must be at least 1, such as 600";
     assert!(error.contains(told), "{error}");
-    home.configure("model.name = \"smollm2-135m\"\ndaemon.idle_exit_s = 0\n");
+    home.configure("model.name = \"smollm2-135m\"\nlab.idle_exit_s = 0\n");
     let error = home.error(&["lsp"]);
     assert!(error.contains("config.toml") && error.contains(told), "{error}");
-    home.output(&["config", "set", "daemon.idle_exit_s", "60"]);
+    home.output(&["config", "set", "lab.idle_exit_s", "60"]);
     assert!(home.editor().status().is_ok());
 }
 
@@ -127,7 +127,7 @@ fn the_schema_tells_each_settings_default() {
     home.configure("");
     let schema = json(&home.output(&["config", "schema", "--json"]));
     let defaults = json(&home.output(&["config", "get", "--json"]));
-    for table in ["completion", "learning", "daemon"] {
+    for table in ["completion", "learning", "privacy"] {
         for (name, setting) in schema["properties"][table]["properties"].as_object().unwrap() {
             assert_eq!(setting["default"], defaults[table][name], "{table}.{name}");
         }

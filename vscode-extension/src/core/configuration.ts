@@ -1,6 +1,6 @@
 // The server's own settings, and which of them have to be sent to it.
 
-/** Values by their key in config.toml, such as `completion.max_lines`. */
+/** Values by their key in config.toml, such as `completion.multiline`. */
 export type Values = Readonly<Record<string, unknown>>;
 
 /** One `hone config set`. Without a value, the key goes back to its default. */
