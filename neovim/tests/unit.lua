@@ -265,6 +265,7 @@ return {
       check.equal({ lines[1], lines[3] }, vim.tbl_map(models.line, first))
       check.equal({ moe }, vim.tbl_map(models.line, others))
       check.equal('big', models.needed(all).name)
+      check.equal('big', models.configured(all).name)
       all[1].present = true
       check.equal(nil, models.needed(all), 'the one that serves is here')
     end,

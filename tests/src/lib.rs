@@ -72,19 +72,21 @@ impl Model {
         let folder = folder.unwrap_or_else(|| target().join("../test-home/models"));
         let home = folder.parent().map(std::path::absolute);
         let home = home.and_then(Result::ok).unwrap_or_default();
-        let found = Command::new(hone())
+        let listed = Command::new(hone())
             .env("HONE_HOME", home)
-            .args(["model", "path", self.name()])
+            .args(["model", "list", "--json"])
             .output()
             .expect("target/release/hone runs; `cargo xtask test` builds it");
-        let path = String::from_utf8_lossy(&found.stdout).trim().to_owned();
-        assert!(
-            found.status.success(),
-            "{} is needed in {}; run `cargo xtask test`, which fetches it: {}",
-            self.name(),
-            folder.display(),
-            String::from_utf8_lossy(&found.stderr)
-        );
+        let listed: Value = serde_json::from_slice(&listed.stdout).expect("a list of models");
+        let mut models = listed["models"].as_array().expect("models").iter();
+        let model = models.find(|model| model["name"] == self.name()).expect("a known model");
+        let path = model["path"].as_str().unwrap_or_else(|| {
+            panic!(
+                "{} is needed in {}; run `cargo xtask test`, which fetches it",
+                self.name(),
+                folder.display()
+            )
+        });
         PathBuf::from(path)
     }
 }

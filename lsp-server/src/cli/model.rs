@@ -1,11 +1,11 @@
-//! `hone model`: list, pull, add, use, path.
+//! `hone model`: list, pull, add, use.
 
 mod add;
 mod expected;
 
 use crate::app::startup::configured_manifest;
 use crate::cli::settings::Configured;
-use crate::cli::{config, output};
+use crate::cli::{config, one_line, output};
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use anyhow::Result;
@@ -41,7 +41,7 @@ pub enum ModelCommand {
     ///
     /// More can be added as manifests: *.toml files in the models folder.
     List {
-        /// Print a JSON object
+        /// Print a JSON object, with the paths of the files that are here
         #[arg(long)]
         json: bool,
     },
@@ -69,11 +69,6 @@ pub enum ModelCommand {
         /// A name from `hone model list`
         name: String,
     },
-    /// Print where a model's file is
-    Path {
-        /// A name from `hone model list`; the configured model if left out
-        name: Option<String>,
-    },
 }
 
 pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
@@ -85,11 +80,11 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
         Some(name) => Ok(catalogue.get(&name)?),
         None => configured_manifest(home, catalogue, &configured.config),
     };
-    if !matches!(command, ModelCommand::List { .. } | ModelCommand::Path { .. }) {
+    if !matches!(command, ModelCommand::List { .. }) {
         home.create()?;
     }
     match command {
-        ModelCommand::List { json: true } => list_json(&store, catalogue, configured.model_name()),
+        ModelCommand::List { json: true } => list_json(home, &store, &configured),
         ModelCommand::List { json: false } => list(&store, catalogue, configured.model_name()),
         ModelCommand::Pull { name, json: true } => pull_for_programs(&store, named(name)?),
         ModelCommand::Pull { name, json: false } => {
@@ -106,13 +101,6 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
         }
         ModelCommand::Add { file, json } => add(&store, catalogue, &file, json),
         ModelCommand::Use { name } => choose(home, &store, catalogue.completing(&name)?).await,
-        ModelCommand::Path { name } => {
-            // Editors ask for it before they start the server, which takes no wrong settings.
-            if name.is_none() {
-                Config::load(&home.config_file())?;
-            }
-            emit!("{}", store.verified(named(name)?)?.display())
-        }
     }
 }
 
@@ -168,15 +156,16 @@ fn add(store: &Store, catalogue: &Catalogue, file: &Path, json: bool) -> Result<
     }
 }
 
-fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
-    let models: Vec<_> = catalogue
+fn list_json(home: &Paths, store: &Store, configured: &Configured) -> Result<()> {
+    let models: Vec<_> = configured
+        .catalogue
         .iter()
         // Editors have the user choose from it what completes code.
         .filter(|manifest| !manifest.next_edits)
         .map(|manifest| {
             let present =
                 matches!(store.status(manifest), ModelStatus::Present | ModelStatus::Verified);
-            let is_configured = Some(manifest.name.as_str()) == configured;
+            let is_configured = Some(manifest.name.as_str()) == configured.model_name();
             let line_ms = expected::line_ms(manifest.bytes);
             let is_quick = manifest.is_pinned() && line_ms <= SUGGESTED_LINE_MS;
             serde_json::json!({
@@ -190,12 +179,23 @@ fn list_json(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> 
                 "expected_line_ms": line_ms,
                 "configured": is_configured,
                 "present": present,
+                "path": present.then(|| store.path(manifest).display().to_string()),
                 "suggested": present || is_configured || is_quick,
             })
         })
         .collect();
-    emit!("{}", serde_json::to_string_pretty(&serde_json::json!({ "models": models }))?)?;
-    Ok(())
+    let problem = problem(home, configured);
+    let all = serde_json::json!({ "models": models, "problem": problem });
+    emit!("{}", serde_json::to_string_pretty(&all)?)
+}
+
+/// Returns what is wrong with the settings. Editors ask for it before they start the server, which
+/// takes no wrong settings.
+fn problem(home: &Paths, configured: &Configured) -> Option<String> {
+    let config = Config::load(&home.config_file());
+    let checked = config
+        .and_then(|config| configured_manifest(home, &configured.catalogue, &config).map(drop));
+    checked.err().map(|error| one_line(&error))
 }
 
 fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {

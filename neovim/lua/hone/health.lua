@@ -1,5 +1,6 @@
 --- The checks of `:checkhealth hone`.
 
+local models = require('hone.models')
 local options = require('hone.options')
 local server = require('hone.server')
 local health = vim.health
@@ -45,11 +46,18 @@ local function check_program()
 end
 
 local function check_model(path)
-  local model = run(path, 'model', 'path')
-  if model.code ~= 0 then
-    health.error('model: ' .. server.error_line(model))
+  local listed = run(path, 'model', 'list', '--json')
+  if listed.code ~= 0 then
+    health.error('model: ' .. server.error_line(listed))
+    return
+  end
+  local model = models.configured(models.parse(listed.stdout))
+  if not model then
+    health.error('model: ' .. (models.problem(listed.stdout) or 'none is configured'))
+  elseif model.path then
+    health.ok('model: ' .. model.path)
   else
-    health.ok('model: ' .. vim.trim(model.stdout))
+    health.error(('model: %s is not here'):format(model.name), '`:Hone setup` fetches it')
   end
 end
 

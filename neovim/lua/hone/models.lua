@@ -9,6 +9,7 @@ local MIB = 1024 * 1024
 ---@field bytes integer
 ---@field licence string
 ---@field present boolean whether its file is on this machine
+---@field path? string where its file is, if it is here
 ---@field configured boolean
 ---@field expected_line_ms? integer how long a line takes on two cores, by an estimate
 ---@field suggested? boolean whether to show it first; an older `hone` does not tell
@@ -17,7 +18,14 @@ local MIB = 1024 * 1024
 ---@param text string what `hone model list --json` prints
 ---@return hone.Model[]
 function M.parse(text)
-  return vim.json.decode(text).models
+  return vim.json.decode(text, { luanil = { object = true } }).models
+end
+
+--- Returns what is wrong with the settings, if anything is. A server takes no wrong ones.
+---@param text string what `hone model list --json` prints
+---@return string?
+function M.problem(text)
+  return vim.json.decode(text, { luanil = { object = true } }).problem
 end
 
 --- Those to choose from first, and all the others.
@@ -31,15 +39,23 @@ function M.suggested(all)
   return first, others
 end
 
+--- Returns the model that is to serve.
+---@param all hone.Model[]
+---@return hone.Model?
+function M.configured(all)
+  for _, model in ipairs(all) do
+    if model.configured then
+      return model
+    end
+  end
+end
+
 --- Returns the model that is to serve, if its file is not here.
 ---@param all hone.Model[]
 ---@return hone.Model?
 function M.needed(all)
-  for _, model in ipairs(all) do
-    if model.configured then
-      return not model.present and model or nil
-    end
-  end
+  local model = M.configured(all)
+  return model and not model.present and model or nil
 end
 
 ---@param model hone.Model

@@ -109,20 +109,6 @@ local function cannot_serve(why)
   notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
 end
 
---- Says that a model is needed, which is no error, or what else keeps the server from starting.
----@param why string what `hone model path` says
-local function cannot_start(why)
-  M.run({ 'model', 'list', '--json' }, function(result)
-    local needed = result.code == 0 and models.needed(models.parse(result.stdout))
-    if not needed then
-      cannot_serve(why)
-      return
-    end
-    status.needs('a model')
-    notify.say(('a model is needed (%s); `:Hone setup` fetches it'):format(models.size(needed)))
-  end)
-end
-
 --- Whether the server's end was asked for: by `:Hone stop`, by `vim.lsp.enable('hone', false)`, or
 --- by leaving Neovim. The first Neovims that the plugin supports cannot say what is enabled.
 local function is_end_wanted()
@@ -195,11 +181,19 @@ function M.start()
     return
   end
   -- The model is checked first, because a server that cannot start says why only in Neovim's log.
-  M.run({ 'model', 'path' }, function(model)
-    if model.code == 0 then
-      enable()
+  M.run({ 'model', 'list', '--json' }, function(result)
+    local problem = result.code ~= 0 and M.error_line(result) or models.problem(result.stdout)
+    if problem then
+      cannot_serve(problem)
+      return
+    end
+    local needed = models.needed(models.parse(result.stdout))
+    if needed then
+      -- That a model is needed is no error.
+      status.needs('a model')
+      notify.say(('a model is needed (%s); `:Hone setup` fetches it'):format(models.size(needed)))
     else
-      cannot_start(M.error_line(model))
+      enable()
     end
   end)
 end

@@ -143,7 +143,7 @@ pub struct Arguments {
     /// Decides where the developer pauses and how offers are rejected
     #[arg(long, hide_short_help = true, default_value_t = 1)]
     pub seed: u64,
-    /// The model to serve [default: what `hone model path` names]
+    /// The model to serve [default: the configured one]
     #[arg(long, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// FIM template of the model, where its vocabulary does not tell

@@ -24,6 +24,7 @@ use crate::run::stream::{Failure, Stage};
 use crate::run::tree::WorkingTree;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -225,28 +226,36 @@ fn commit_to_type(history: &History, progress: &SavedRun) -> Result<Option<Strin
     }
 }
 
-/// The file of the default model, as this `hone` knows it.
+/// The file of the configured model, as this `hone` knows it.
 pub fn default_model(hone: &Path) -> Result<PathBuf> {
-    let output = Command::new(hone).args(["model", "path"]).output().with_context(|| {
-        format!("cannot start {} (build it, or pass --hone PATH)", hone.display())
-    })?;
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if !output.status.success() || path.is_empty() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!(
-            "no model: run `hone model pull`, or pass --model FILE ({})",
-            said.trim().lines().next_back().unwrap_or("`hone model path` printed nothing")
-        );
+    let listed = listed_models(hone)?;
+    if let Some(problem) = listed["problem"].as_str() {
+        bail!("no model: {problem}; correct it, or pass --model FILE");
     }
-    Ok(PathBuf::from(path))
+    let path = configured(&listed).and_then(|model| model["path"].as_str());
+    path.map(PathBuf::from).context("no model: run `hone model pull`, or pass --model FILE")
 }
 
 /// The FIM template of the configured model, if Hone knows it by name. Its vocabulary need not
 /// tell.
 pub fn default_template(hone: &Path) -> Option<String> {
-    let output = Command::new(hone).args(["model", "list", "--json"]).output().ok()?;
-    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
-    let models = listed["models"].as_array()?;
-    let configured = models.iter().find(|model| model["configured"] == true)?;
-    configured["template"].as_str().map(str::to_owned)
+    let listed = listed_models(hone).ok()?;
+    configured(&listed)?["template"].as_str().map(str::to_owned)
+}
+
+/// What `hone model list --json` prints.
+fn listed_models(hone: &Path) -> Result<Value> {
+    let output = Command::new(hone).args(["model", "list", "--json"]).output();
+    let output = output.with_context(|| {
+        format!("cannot start {} (build it, or pass --hone PATH)", hone.display())
+    })?;
+    serde_json::from_slice(&output.stdout).with_context(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.trim().lines().next_back().unwrap_or("it printed no JSON");
+        format!("`{} model list --json`: {said}", hone.display())
+    })
+}
+
+fn configured(listed: &Value) -> Option<&Value> {
+    listed["models"].as_array()?.iter().find(|model| model["configured"] == true)
 }

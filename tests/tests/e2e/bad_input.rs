@@ -50,7 +50,6 @@ fn a_missing_model_names_the_command_that_fetches_it() {
     let file = home.path().join("models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
     let line = refusal(&home, &[]);
     check(&line, &file, &["is missing", "`hone model pull qwen2.5-coder-0.5b`"]);
-    check(&home.error(&["model", "path"]), &file, &["is missing"]);
 
     let file = home.path().join("own.gguf");
     let option = file.display().to_string();
@@ -181,7 +180,7 @@ fn a_configuration_that_is_wrong_is_named_with_its_key() {
 #[test]
 fn an_unknown_model_names_the_nearest_and_where_all_are_listed() {
     let home = Home::empty();
-    for command in ["pull", "use", "path"] {
+    for command in ["pull", "use"] {
         let line = home.error(&["model", command, "gpt-9"]);
         assert!(line.contains("\"gpt-9\"") && line.contains("`hone model list`"), "{line}");
         let line = home.error(&["model", command, "smollm2-135n"]);

@@ -173,7 +173,6 @@ fn a_model_is_taken_from_a_file() {
         serde_json::from_str(&home.output(&["model", "add", &file, "--json"])).unwrap();
     assert_eq!(added["name"], Model::Smol.name());
     home.output(&["model", "use", Model::Smol.name()]);
-    assert_eq!(home.output(&["model", "path"]).trim(), added["path"].as_str().unwrap());
     std::fs::write(&file, "GGUF").unwrap();
     let error = home.error(&["model", "add", &file]);
     assert!(error.contains("no known model has 4 bytes"), "{error}");

@@ -99,9 +99,12 @@ fn a_model_that_nobody_knows_is_refused_when_it_is_set_and_can_be_replaced() {
         let listed = json(&home.output(&["model", "list", "--json"]));
         let models = listed["models"].as_array().expect("models");
         assert!(models.iter().all(|model| model["configured"] == false), "{models:?}");
+        let problem = listed["problem"].as_str().expect("what is wrong");
+        assert!(problem.contains("config.toml:1: model.name"), "{problem}");
         assert!(home.output(&["model", "list"]).contains("smollm2-135m"));
         home.output(&["model", "use", "smollm2-135m"]);
-        assert!(home.output(&["model", "path"]).contains("SmolLM2"));
+        let listed = json(&home.output(&["model", "list", "--json"]));
+        assert_eq!(listed["problem"], Value::Null);
     }
 }
 
