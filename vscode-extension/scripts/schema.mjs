@@ -1,4 +1,4 @@
-// The settings that VS Code shows, made from what `hone config schema` prints.
+// The settings that VS Code shows, made from what `hone config get --schema` prints.
 
 /** Commands or the extension's own settings change these, so they are not shown a second time. */
 const CHANGED_ELSEWHERE = new Set([

@@ -1,5 +1,5 @@
-// Writes the settings that `hone config schema` prints into package.json. With --check it only
-// compares them.
+// Writes the settings that `hone config get --schema` prints into package.json. With --check it
+// only compares them.
 //
 // The program is `hone` in the folder HONE_BIN, or on PATH.
 
@@ -16,7 +16,7 @@ const after = `${JSON.stringify(manifest(JSON.parse(before)), null, 2)}\n`;
 if (!process.argv.includes('--check')) {
     writeFileSync(file, after);
 } else if (before !== after) {
-    throw new Error('package.json differs from `hone config schema`; run `npm run settings`');
+    throw new Error('package.json differs from `hone config get --schema`; run `npm run settings`');
 }
 
 /** The manifest, with the server's settings after the extension's own ones. */
@@ -28,6 +28,6 @@ function manifest(manifest) {
 
 function schema() {
     const program = join(process.env.HONE_BIN ?? '', 'hone');
-    const args = ['config', 'schema', '--json'];
+    const args = ['config', 'get', '--schema'];
     return JSON.parse(execFileSync(program, args, { encoding: 'utf8' }));
 }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const SCRIPTS = dirname(fileURLToPath(import.meta.url));
 const OWN = { title: 'Hone', properties: { 'hone.enabled': { type: 'boolean' } } };
 
-/** Settings as `hone config schema` describes them. */
+/** Settings as `hone config get --schema` describes them. */
 const WAIT = { description: 'How long\nit waits.', type: 'integer', minimum: 1, default: 5 };
 const KIND = { description: 'Which.', oneOf: [{ const: 'a', description: 'The\nfirst.' }] };
 
@@ -28,7 +28,7 @@ function extension(t) {
     write('package.json', { contributes: { configuration: [OWN] } });
     const program = `#!/bin/sh
 case "$*" in
-    'config schema --json') cat '${folder}/schema' ;;
+    'config get --schema') cat '${folder}/schema' ;;
 esac`;
     writeFileSync(join(folder, 'hone'), program, { mode: 0o755 });
     return {

@@ -1,6 +1,6 @@
 //! `config.toml`. Every key has a default, and an unknown key is an error.
 //!
-//! These types are the one definition of the settings. The check below, `hone config schema`
+//! These types are the one definition of the settings. The check below, `hone config get --schema`
 //! and through it the editors read from them what a key means, its default and its range.
 
 // As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.

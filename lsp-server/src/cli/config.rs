@@ -14,24 +14,16 @@ use settings::{Changed, Config, LAB, names, node, schema, schema_for_users, unkn
 
 #[derive(Subcommand)]
 pub enum ConfigCommand {
-    /// Print where the settings are
-    Path,
-    /// Print every setting's meaning, default and range, as JSON Schema
-    Schema {
-        /// Include the table `[lab]`, which only experiments change
-        #[arg(long)]
-        all: bool,
-        /// There is no other format. Callers say it all the same
-        #[arg(long, hide = true)]
-        json: bool,
-    },
-    /// Print settings as they are, defaults included
+    /// Print settings as they are, defaults included, and the file that holds them
     Get {
         /// Such as `completion.multiline`; all settings if left out
         key: Option<String>,
         /// Include the table `[lab]`, which only experiments change
         #[arg(long, conflicts_with = "key")]
         all: bool,
+        /// Print every setting's meaning, default and range instead, as JSON Schema
+        #[arg(long, conflicts_with = "key")]
+        schema: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -55,13 +47,12 @@ const NEXT_EDIT_MODEL: &str = "completion.next_edit_model";
 
 pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
     match command {
-        ConfigCommand::Path => emit!("{}", home.config_file().display())?,
-        ConfigCommand::Schema { all, json: _ } => {
+        ConfigCommand::Get { schema: true, all, .. } => {
             let schema = if all { schema() } else { schema_for_users() };
             emit!("{}", serde_json::to_string_pretty(&schema)?)?;
         }
-        ConfigCommand::Get { key: Some(key), all: _, json } => get(home, &key, json)?,
-        ConfigCommand::Get { key: None, all, json } => get_every(home, all, json)?,
+        ConfigCommand::Get { key: Some(key), json, .. } => get(home, &key, json)?,
+        ConfigCommand::Get { key: None, all, json, .. } => get_every(home, all, json)?,
         ConfigCommand::Set { key, value, json } => set(home, &key, value.as_deref(), json).await?,
     }
     Ok(())
@@ -73,11 +64,15 @@ fn get(home: &Paths, key: &str, json: bool) -> Result<()> {
     print(key, value_of(&all, key), json)
 }
 
-/// Prints every setting, those of `[lab]` only if `all` is set.
+/// Prints every setting, those of `[lab]` only if `all` is set. The file stands above them as a
+/// comment.
 fn get_every(home: &Paths, all: bool, json: bool) -> Result<()> {
     let mut settings = Configured::noted(home).config.to_json()?;
     if let Some(tables) = settings.as_object_mut().filter(|_| !all) {
         tables.remove(LAB);
+    }
+    if !json {
+        emit!("# {}", home.config_file().display())?;
     }
     print("", &settings, json)
 }

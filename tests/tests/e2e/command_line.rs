@@ -53,7 +53,7 @@ fn every_command_that_has_json_prints_json_on_a_new_home() {
             // They need a file, or a team.
             "model add" | "team contribute" | "team receive" => continue,
             "adapter show" => &[&[], &["0"]],
-            "config get" => &[&[], &["completion.enabled"]],
+            "config get" => &[&[], &["completion.enabled"], &["--schema"]],
             "config set" => &[&["lab.max_tokens", "9"]],
             "forget" => &[&["--all", "--yes"], &["--file", "/a.rs", "--yes"]],
             "gate" => &[&[], &["--adopt", &adopted]],

@@ -128,7 +128,7 @@ fn a_daemon_that_would_end_at_once_is_refused_by_name_and_corrected() {
 fn the_schema_tells_each_settings_default() {
     let home = home();
     home.configure("");
-    let schema = json(&home.output(&["config", "schema", "--json"]));
+    let schema = json(&home.output(&["config", "get", "--schema"]));
     let defaults = json(&home.output(&["config", "get", "--json"]));
     for table in ["completion", "learning", "privacy"] {
         for (name, setting) in schema["properties"][table]["properties"].as_object().unwrap() {
@@ -142,7 +142,7 @@ fn the_schema_tells_each_settings_default() {
 #[test]
 fn what_only_experiments_change_is_shown_on_demand() {
     let home = home();
-    for shown in [&["config", "get"][..], &["config", "schema"]] {
+    for shown in [&["config", "get"][..], &["config", "get", "--schema"]] {
         let (usual, all) = (home.output(shown), home.output(&[shown, &["--all"]].concat()));
         for name in ["learning_rate", "prompt_tokens", "temperature"] {
             assert!(!usual.contains(name), "{name}: {usual}");
@@ -168,7 +168,9 @@ fn the_status_names_the_files() {
     assert_eq!(home.status()["paths"], expected, "without a daemon");
     let editor = home.editor();
     assert_eq!(editor.status().unwrap()["paths"], expected, "and with one");
-    assert_eq!(home.output(&["config", "path"]).trim(), expected["config"].as_str().unwrap());
+    let settings = home.output(&["config", "get"]);
+    let file = format!("# {}", expected["config"].as_str().unwrap());
+    assert_eq!(settings.lines().next(), Some(&*file));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Pages of the book that are made from the programs: the settings from `hone config schema`,
+//! Pages of the book that are made from the programs: the settings from `hone config get --schema`,
 //! the commands from their `--help`. The made part of a page lies between two markers; what
 //! stands above it is written by hand.
 
@@ -25,7 +25,7 @@ const HELP_COMMAND: &str = "help";
 /// Fails if a page differs from what the built programs say, or writes it if `write` is set.
 pub fn check(workspace: &Workspace, write: bool) -> Result<()> {
     let hone = Hone { workspace };
-    let schema = serde_json::from_str(&hone.output(&["config", "schema"])?)?;
+    let schema = serde_json::from_str(&hone.output(&["config", "get", "--schema"])?)?;
     for (page, made) in [(SETTINGS, settings(&schema)), (COMMANDS, commands(&hone)?)] {
         let path = workspace.root.join(page);
         let text = fs::read_to_string(&path).with_context(|| page.to_owned())?;
