@@ -1,8 +1,8 @@
 //! `hone adapter`: what was learned, and which of it serves.
 
 use crate::app::startup::configured_manifest;
-use crate::cli::output;
 use crate::cli::settings::Configured;
+use crate::cli::{inspect, output};
 use crate::daemon::handshake::Command;
 use crate::daemon::{client, election};
 use adapters::import::{self, ImportedFile};
@@ -22,6 +22,7 @@ use models::peft;
 use models::store::Store;
 use policy::trial::End;
 use report::layout::{Column, Layout};
+use report::status::trial_lines;
 use serde_json::json;
 use settings::Config;
 use std::fs::File;
@@ -53,6 +54,9 @@ pub enum AdapterCommand {
         json: bool,
     },
     /// Tell how an adapter came to be: its labels, its training, how far it is from the base
+    ///
+    /// Without a version, it also tells how the newest adapter fares against what served before
+    /// it. An update must prove itself: until it has, it answers a part of the requests.
     Show {
         /// A version from `hone adapter list`; the one that serves if left out
         #[arg(value_parser = version)]
@@ -142,9 +146,7 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
     }
     match command {
         AdapterCommand::List { json } => list(&registry, json),
-        AdapterCommand::Show { version, json } => {
-            show(&registry, version.unwrap_or(registry.active()), json)
-        }
+        AdapterCommand::Show { version, json } => show(home, &registry, version, json).await,
         AdapterCommand::Use { version } => {
             choose(home, &registry, |_| Ok(version), &base_sha256).await
         }
@@ -388,22 +390,46 @@ fn origin(entry: &Entry) -> String {
     }
 }
 
-fn show(registry: &Registry, version: AdapterVersion, json: bool) -> Result<()> {
-    if version == 0 {
-        return match json {
-            true => emit!("{}", json!({ "version": 0 })),
-            false => say!("the model serves alone, without an adapter"),
-        };
-    }
-    let entry = registry.entry(version).with_context(|| {
-        format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
-    })?;
+/// Shows an adapter, or the one that serves with the trial of the newest one. The trial also comes
+/// with the adapter that is on it.
+async fn show(
+    home: &Paths,
+    registry: &Registry,
+    version: Option<AdapterVersion>,
+    json: bool,
+) -> Result<()> {
+    let candidate = registry.trial().map(|arms| arms.candidate);
+    let evidence = if version.is_none() || version == candidate {
+        Some(inspect::current(home).await?.evidence)
+    } else {
+        None
+    };
+    let entry = match version.unwrap_or(registry.active()) {
+        0 => None,
+        version => Some(registry.entry(version).with_context(|| {
+            format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
+        })?),
+    };
     if json {
-        emit!("{}", serde_json::to_string_pretty(&object(registry, entry))?)?;
-        return Ok(());
+        let mut shown = match entry {
+            Some(entry) => object(registry, entry),
+            None => json!({ "version": 0 }),
+        };
+        if let Some(evidence) = evidence {
+            shown["trial"] = json!(evidence.trial);
+            shown["last_trial"] = json!(evidence.last_trial);
+        }
+        return emit!("{}", serde_json::to_string_pretty(&shown)?);
     }
-    say!("{}", output::layout().fields(rows(registry, entry, &entry.report)))?;
-    Ok(())
+    let mut fields = match entry {
+        Some(entry) => rows(registry, entry, &entry.report),
+        None => vec![("version", "none: the model serves alone".to_owned())],
+    };
+    let trial = evidence.map_or(vec![], |evidence| trial_lines(&evidence));
+    if !trial.is_empty() {
+        fields.push(("trial", trial.join("\n")));
+    }
+    say!("{}", output::layout().fields(fields))
 }
 
 fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'static str, String)> {

@@ -1,4 +1,4 @@
-//! `hone gate` and `hone trial`: what the gate has learned, and how the newest adapter fares.
+//! `hone gate`: what the gate has learned.
 
 use crate::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
 use crate::cli::inspect;
@@ -31,13 +31,6 @@ pub struct GateArgs {
     /// home teach it; `hone rehearse --adopt` does so
     #[arg(long, value_name = "HOME", hide = true)]
     adopt: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct TrialArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 pub async fn gate(home: &Paths, args: GateArgs) -> Result<()> {
@@ -106,19 +99,4 @@ async fn adopt(home: &Paths, from: &Path, json: bool) -> Result<()> {
     let when =
         if is_later { "; it does from the daemon's next start on (`hone restart`)" } else { "" };
     say!("the gate starts from {labels} verdicts{when}")
-}
-
-pub async fn trial(home: &Paths, args: TrialArgs) -> Result<()> {
-    let evidence = inspect::current(home).await?.evidence;
-    if args.json {
-        emit!("{}", serde_json::to_string_pretty(&(evidence.trial, evidence.last_trial))?)?;
-        return Ok(());
-    }
-    let lines = report::status::trial_lines(&evidence);
-    if lines.is_empty() {
-        say!("There is no trial yet. The next update begins one.")?;
-    } else {
-        say!("{}", output::layout().wrapped(&lines.join("\n")))?;
-    }
-    Ok(())
 }

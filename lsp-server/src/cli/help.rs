@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &["model", "setup", "config", "doctor", "restart", "stop", "completions"],
     ),
     ("Commands for what is learned", &["learn", "adapter", "rehearse", "team"]),
-    ("Commands to look inside", &["events", "gate", "trial"]),
+    ("Commands to look inside", &["events", "gate"]),
     ("Commands for editors and services", &["lsp", "serve", "api"]),
 ];
 

@@ -132,11 +132,6 @@ enum Command {
     },
     /// Show what makes the gate show an offer or hold it back, and how right it was
     Gate(gate::GateArgs),
-    /// Show how the newest adapter fares against what served before it
-    ///
-    /// An update must prove itself: until it has, it answers a part of the
-    /// requests.
-    Trial(gate::TrialArgs),
     /// Show how often offers were accepted, adapter by adapter, with what confidence
     ///
     ///   hone report              a table
@@ -351,7 +346,6 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Readable => readable::run(&home),
         Command::Record => record::run(&home),
         Command::Gate(args) => gate::gate(&home, args).await,
-        Command::Trial(args) => gate::trial(&home, args).await,
         Command::Report(args) => report::run(&home, args).await,
         Command::Learn(args) => learn::run(&home, args).await,
         Command::Pause(args) => pause::pause(&home, args).await,

@@ -180,7 +180,7 @@ async fn receive(home: &Paths, json: bool) -> Result<()> {
 
 fn told(received: &Received) -> String {
     match (received.outcome, &received.reason) {
-        (Outcome::Trial, _) => "on trial (`hone trial`)".into(),
+        (Outcome::Trial, _) => "on trial (`hone adapter show`)".into(),
         (Outcome::Serves, _) => "serves".into(),
         (Outcome::Refused, Some(reason)) => format!("refused: {reason}"),
         (Outcome::Refused, None) => "refused".into(),

@@ -298,7 +298,8 @@ fn every_command_that_reads_a_damaged_log_names_it() {
         let text = String::from_utf8_lossy(&text).into_owned();
         assert!(text.contains("damaged; events ") && text.contains(&aside), "{command}: {text}");
     };
-    let mut commands = vec!["status", "gate", "trial", "report", "events", "events --verdicts"];
+    let mut commands =
+        vec!["status", "gate", "adapter show", "report", "events", "events --verdicts"];
     commands.push("forget --file /other.rs");
     for command in commands {
         noted(home.run(&command.split(' ').collect::<Vec<_>>()), command);

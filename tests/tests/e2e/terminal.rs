@@ -11,7 +11,7 @@ const SCREENS: [&str; 12] = [
     "doctor",
     "report",
     "gate",
-    "trial",
+    "adapter show",
     "events --help",
     "model list",
     "adapter list",

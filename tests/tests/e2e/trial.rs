@@ -2,6 +2,7 @@
 //! after a restart.
 
 use feedback::event::EventKind;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, NOISE, QUICK, eventually, learn};
@@ -46,6 +47,12 @@ fn an_update_answers_a_part_of_the_requests_until_it_has_proved_itself() {
     let before = trial(&home);
     let screen = home.output(&["status"]);
     assert!(screen.contains("v1 is being tried against the model alone: 2"), "{screen}");
+    for shown in [&["adapter", "show"][..], &["adapter", "show", "1"]] {
+        let shown = home.output(shown);
+        assert!(shown.contains("v1 is being tried against the model alone: 2"), "{shown}");
+    }
+    let shown: Value = serde_json::from_str(&home.output(&["adapter", "show", "--json"])).unwrap();
+    assert_eq!((&shown["version"], &shown["trial"]["arms"]["candidate"]), (&0.into(), &1.into()));
     drop(editor);
     home.output(&["stop"]);
     let _editor = home.editor();

@@ -30,7 +30,7 @@ pub enum Outdated {
     Serves(AdapterVersion),
     #[error(
         "v{0} is on trial, so nothing is adopted; run the same command once the trial has ended \
-         (`hone trial`)"
+         (`hone adapter show`)"
     )]
     OnTrial(AdapterVersion),
 }
