@@ -316,7 +316,7 @@ def join(work: Path, name: str) -> None:
 
 def has_received() -> bool:
     """Whether a version has come and was checked, so that it serves or is refused."""
-    status = [os.environ["HONE_BIN"], "team", "status", "--json"]
+    status = [os.environ["HONE_BIN"], "team", "--json"]
     told = subprocess.run(status, check=True, capture_output=True).stdout
     return json.loads(told)["received"] is not None
 

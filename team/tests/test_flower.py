@@ -65,7 +65,7 @@ class Team(FlowerTest):
         return done.stdout
 
     def status(self, home: Path) -> dict:
-        return json.loads(self.hone(home, "team", "status", "--json"))
+        return json.loads(self.hone(home, "team", "--json"))
 
     def member(self, number: int, canary: str) -> tuple[Path, Editor]:
         """A home with a daemon that has recorded ten verdicts on code that holds the canary."""

@@ -28,8 +28,8 @@ pub fn switched_on() -> String {
 impl Http {
     /// The API of a home, as its status tells it.
     pub fn of(home: &Home) -> Http {
-        let status: Value = serde_json::from_str(&home.output(&["api", "status", "--json"]))
-            .expect("the status is JSON");
+        let status: Value =
+            serde_json::from_str(&home.output(&["api", "--json"])).expect("the status is JSON");
         assert_eq!(status["listening"], true, "{status}");
         let url = status["url"].as_str().expect("an address");
         let port = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");

@@ -31,7 +31,7 @@ pub enum Refused {
     Host,
     #[error(
         "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`, or as the \
-         beginning of the path, `/t/TOKEN`; `hone api status` prints it"
+         beginning of the path, `/t/TOKEN`; `hone api` prints it"
     )]
     Token,
 }

@@ -13,8 +13,8 @@ const PORT_MIN: u16 = 1024;
 #[serde(deny_unknown_fields, default)]
 pub struct ApiConfig {
     /// Whether plugins that speak the HTTP of OpenAI, llama.cpp or Ollama are answered, on this
-    /// machine alone and with the token that `hone api status` prints. The daemon then does not end
-    /// by itself.
+    /// machine alone and with the token that `hone api` prints. The daemon then does not end by
+    /// itself.
     pub enabled: bool,
     /// The port of 127.0.0.1 and ::1 on which they are answered.
     #[schemars(range(min = PORT_MIN))]

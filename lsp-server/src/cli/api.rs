@@ -13,8 +13,18 @@ use serde_json::json;
 use settings::ApiConfig;
 use std::net::SocketAddr;
 
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ApiArgs {
+    #[command(subcommand)]
+    command: Option<ApiCommand>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Subcommand)]
-pub enum ApiCommand {
+enum ApiCommand {
     /// Answer plugins on this machine that have the token, and start the daemon
     On {
         /// The port, from 1024 on; the one of the settings if left out
@@ -23,7 +33,8 @@ pub enum ApiCommand {
     },
     /// Answer nobody any more
     Off,
-    /// Show the address and the token that a plugin needs
+    /// Show the address and the token that a plugin needs, as `hone api` alone does (scripts)
+    #[command(hide = true)]
     Status {
         /// Print one JSON object
         #[arg(long)]
@@ -31,8 +42,8 @@ pub enum ApiCommand {
     },
 }
 
-pub async fn run(home: &Paths, command: ApiCommand) -> Result<()> {
-    match command {
+pub async fn run(home: &Paths, args: ApiArgs) -> Result<()> {
+    match args.command.unwrap_or(ApiCommand::Status { json: args.json }) {
         ApiCommand::On { port } => on(home, port).await,
         ApiCommand::Off => {
             config::change(home, "api.enabled", Some(&false.into())).await?;

@@ -167,15 +167,16 @@ enum Command {
     #[command(subcommand)]
     Adapter(adapter::AdapterCommand),
     /// Share a part of what is learned with a team, never code
-    #[command(subcommand)]
-    Team(team::TeamCommand),
+    ///
+    /// Alone, it shows what was contributed and received, and what privacy was spent.
+    Team(team::TeamArgs),
     /// Answer plugins that speak the HTTP of OpenAI, llama.cpp or Ollama
     ///
-    ///   hone api on        on 127.0.0.1 and ::1 alone, for whoever has the token
-    ///   hone api status    the address and the token
+    ///   hone api on     on 127.0.0.1 and ::1 alone, for whoever has the token
+    ///   hone api        the address and the token
     ///   hone api off
-    #[command(subcommand, verbatim_doc_comment)]
-    Api(api::ApiCommand),
+    #[command(verbatim_doc_comment)]
+    Api(api::ApiArgs),
     /// Print what an editor needs to show Hone's offers, or write it into the editor's file
     ///
     ///   hone setup zed              prints it, with your address and token in it
@@ -351,8 +352,8 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Pause(args) => pause::pause(&home, args).await,
         Command::Resume(args) => pause::resume(&home, args).await,
         Command::Adapter(command) => adapter::run(&home, command).await,
-        Command::Team(command) => team::run(&home, command).await,
-        Command::Api(command) => api::run(&home, command).await,
+        Command::Team(args) => team::run(&home, args).await,
+        Command::Api(args) => api::run(&home, args).await,
         Command::Setup(args) => setup::run(&home, args),
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,

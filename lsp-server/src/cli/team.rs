@@ -28,8 +28,18 @@ const MESSAGE_BYTES_MAX: u64 = 64 << 20;
 /// ε is told to the daemon in thousandths, rounded up.
 const EPSILON_PARTS: f64 = 1000.0;
 
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct TeamArgs {
+    #[command(subcommand)]
+    command: Option<TeamCommand>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Subcommand)]
-pub enum TeamCommand {
+enum TeamCommand {
     /// Join a team: share a part of the adapter, never code
     ///
     /// Nothing is sent by this alone. It prints the command that does.
@@ -48,7 +58,8 @@ pub enum TeamCommand {
     ///
     /// What was learned stays on this machine, and the team keeps what was contributed.
     Leave,
-    /// Show what was contributed and received, and what privacy was spent
+    /// Show what was contributed and received, as `hone team` alone does (scripts)
+    #[command(hide = true)]
     Status {
         /// Print one JSON object
         #[arg(long)]
@@ -76,8 +87,8 @@ pub enum TeamCommand {
     },
 }
 
-pub async fn run(home: &Paths, command: TeamCommand) -> Result<()> {
-    match command {
+pub async fn run(home: &Paths, args: TeamArgs) -> Result<()> {
+    match args.command.unwrap_or(TeamCommand::Status { json: args.json }) {
         TeamCommand::Join { address, certificate } => join(home, &address, certificate).await,
         TeamCommand::Leave => leave(home).await,
         TeamCommand::Status { json } => status(home, json).await,

@@ -49,7 +49,7 @@ impl Hone {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
         let output = self.home.hone(&["api", "on", "--port", &port]).output()?;
         ensure!(output.status.success(), "`hone api on` failed");
-        let output = self.home.hone(&["api", "status", "--json"]).output()?;
+        let output = self.home.hone(&["api", "--json"]).output()?;
         let status: Value = serde_json::from_slice(&output.stdout)?;
         let text = |key: &str| status[key].as_str().with_context(|| format!("no {key}: {status}"));
         self.infill = Some(Infill::new(format!("{}/t/{}", text("url")?, text("token")?)));

@@ -93,7 +93,9 @@ fn commands(home: &Home, above: &[&str]) -> Vec<String> {
         };
         if deeper.is_empty() { vec![command.join(" ")] } else { deeper }
     });
-    below.collect()
+    // Some that have commands below them also do something alone.
+    let is_command = !above.is_empty() && !names.is_empty() && help.contains(" [OPTIONS]\n");
+    is_command.then(|| above.join(" ")).into_iter().chain(below).collect()
 }
 
 /// A pipe that nobody reads.

@@ -16,7 +16,7 @@ const SCREENS: [&str; 12] = [
     "model list",
     "adapter list",
     "adapter show 1",
-    "team status",
+    "team",
 ];
 
 /// A name next to a text, and what is no words, such as a path or the beginning of a long one.
