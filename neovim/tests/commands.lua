@@ -109,7 +109,7 @@ return {
       say('resume', 'learning continues')
       say('pause', 'learning is paused')
       editor:wait_for('learning paused')
-      say('adapter list', 'nothing learned yet')
+      say('adapter', 'nothing learned yet')
     end,
   },
   {

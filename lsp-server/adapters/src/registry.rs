@@ -431,7 +431,7 @@ impl Registry {
             return Ok(());
         }
         let entry = self.entry(version).with_context(|| {
-            format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
+            format!("no adapter v{version} is registered; `hone adapter` shows what is there")
         })?;
         self.usable(entry, base_sha256)
     }

@@ -381,7 +381,7 @@ fn adapter_line(adapter: &AdapterStatus, trial: Option<&TrialStatus>) -> String 
     match adapter.active {
         0 if trial.is_some() => format!("none so far{tried}"),
         0 if adapter.learned > 0 => {
-            "none: the model alone serves; `hone adapter list` shows what was learned".into()
+            "none: the model alone serves; `hone adapter` shows what was learned".into()
         }
         0 => "none yet: the model alone serves (`hone learn --history` learns from a repository's \
               commits)"

@@ -41,13 +41,20 @@ const COLUMNS: [Column; 10] = [
     Column::Number("took"),
 ];
 
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AdapterArgs {
+    #[command(subcommand)]
+    command: Option<AdapterCommand>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Subcommand)]
-pub enum AdapterCommand {
-    /// List what was learned, oldest first
-    ///
-    /// An adapter is a small set of weights (LoRA) on top of the model. Every
-    /// update makes a new one from the one before; the last few are kept, so
-    /// that you can go back.
+enum AdapterCommand {
+    /// List what was learned, as `hone adapter` alone does (scripts)
+    #[command(hide = true)]
     List {
         /// Print a JSON object
         #[arg(long)]
@@ -58,7 +65,7 @@ pub enum AdapterCommand {
     /// Without a version, it also tells how the newest adapter fares against what served before
     /// it. An update must prove itself: until it has, it answers a part of the requests.
     Show {
-        /// A version from `hone adapter list`; the one that serves if left out
+        /// A version from `hone adapter`; the one that serves if left out
         #[arg(value_parser = version)]
         version: Option<AdapterVersion>,
         /// Print a JSON object
@@ -69,7 +76,7 @@ pub enum AdapterCommand {
     ///
     /// Learning goes on from it.
     Use {
-        /// A version from `hone adapter list`
+        /// A version from `hone adapter`
         #[arg(value_parser = version)]
         version: AdapterVersion,
     },
@@ -83,7 +90,7 @@ pub enum AdapterCommand {
     Export {
         /// A folder (peft) or a file (gguf) that does not exist yet
         path: PathBuf,
-        /// A version from `hone adapter list`; the one that serves if left out
+        /// A version from `hone adapter`; the one that serves if left out
         #[arg(value_parser = version)]
         version: Option<AdapterVersion>,
         #[arg(long, value_enum, default_value_t = Format::Peft)]
@@ -111,7 +118,7 @@ pub enum AdapterCommand {
         /// The version that served when it was compared
         #[arg(long, value_parser = version)]
         compared_with: AdapterVersion,
-        /// The generation of `hone adapter list --json` when it began to learn
+        /// The generation of `hone adapter --json` when it began to learn
         #[arg(long)]
         generation: u64,
         /// The folder of the repository from whose history it learned
@@ -121,7 +128,7 @@ pub enum AdapterCommand {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+enum Format {
     Peft,
     Gguf,
 }
@@ -129,12 +136,10 @@ pub enum Format {
 /// A version as the list shows it, with or without the `v`.
 fn version(text: &str) -> Result<AdapterVersion, String> {
     let number = text.strip_prefix('v').unwrap_or(text);
-    number
-        .parse()
-        .map_err(|_| "a version is a number that `hone adapter list` shows, such as 3".into())
+    number.parse().map_err(|_| "a version is a number that `hone adapter` shows, such as 3".into())
 }
 
-pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
+pub async fn run(home: &Paths, args: AdapterArgs) -> Result<()> {
     home.create()?;
     let configured = Configured::read(home);
     let config = &configured.config;
@@ -144,7 +149,7 @@ pub async fn run(home: &Paths, command: AdapterCommand) -> Result<()> {
     if let Some(trouble) = trouble {
         tell!("note: {trouble}");
     }
-    match command {
+    match args.command.unwrap_or(AdapterCommand::List { json: args.json }) {
         AdapterCommand::List { json } => list(&registry, json),
         AdapterCommand::Show { version, json } => show(home, &registry, version, json).await,
         AdapterCommand::Use { version } => {
@@ -407,7 +412,7 @@ async fn show(
     let entry = match version.unwrap_or(registry.active()) {
         0 => None,
         version => Some(registry.entry(version).with_context(|| {
-            format!("no adapter v{version} is registered; `hone adapter list` shows what is there")
+            format!("no adapter v{version} is registered; `hone adapter` shows what is there")
         })?),
     };
     if json {
@@ -529,7 +534,7 @@ mod tests {
     fn a_version_is_written_as_the_list_shows_it() {
         assert_eq!((version("3"), version("v3")), (Ok(3), Ok(3)));
         for wrong in ["", "v", "three", "-1", "vv3"] {
-            assert!(version(wrong).unwrap_err().contains("hone adapter list"), "{wrong}");
+            assert!(version(wrong).unwrap_err().contains("`hone adapter`"), "{wrong}");
         }
     }
 
@@ -556,7 +561,8 @@ mod tests {
             register(&home, &base);
             drop(daemon);
         };
-        let (chosen, ()) = tokio::join!(run(&home, AdapterCommand::Use { version: 1 }), ends);
+        let use_1 = AdapterArgs { command: Some(AdapterCommand::Use { version: 1 }), json: false };
+        let (chosen, ()) = tokio::join!(run(&home, use_1), ends);
         chosen.unwrap();
         let (registry, trouble) = Registry::open(&home.adapters(), &base);
         assert_eq!((registry.active(), registry.entries().len(), trouble), (1, 2, None));

@@ -164,8 +164,11 @@ enum Command {
     /// Take up again what `hone pause` stopped: learning, or completions
     Resume(pause::ResumeArgs),
     /// Show what was learned, and go back to an earlier adapter
-    #[command(subcommand)]
-    Adapter(adapter::AdapterCommand),
+    ///
+    /// Alone, it lists what was learned, oldest first. An adapter is a small set of weights (LoRA)
+    /// on top of the model. Every update makes a new one from the one before; the last few are
+    /// kept, so that you can go back.
+    Adapter(adapter::AdapterArgs),
     /// Share a part of what is learned with a team, never code
     ///
     /// Alone, it shows what was contributed and received, and what privacy was spent.
@@ -351,7 +354,7 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Learn(args) => learn::run(&home, args).await,
         Command::Pause(args) => pause::pause(&home, args).await,
         Command::Resume(args) => pause::resume(&home, args).await,
-        Command::Adapter(command) => adapter::run(&home, command).await,
+        Command::Adapter(args) => adapter::run(&home, args).await,
         Command::Team(args) => team::run(&home, args).await,
         Command::Api(args) => api::run(&home, args).await,
         Command::Setup(args) => setup::run(&home, args),

@@ -45,14 +45,14 @@ fn an_adapter_can_be_taken_back_and_forth() {
         (&1.into(), &0.into(), &true.into())
     );
     assert_eq!(first["report"]["episodes_used"], 1);
-    assert!(home.output(&["adapter", "list"]).contains("v1"));
+    assert!(home.output(&["adapter"]).contains("v1"));
     assert!(home.output(&["adapter", "show", "1"]).contains("1 used, 0 dropped"));
 }
 
 #[test]
 fn an_adapter_that_cannot_be_served_is_refused_with_the_reason() {
     let home = Home::with(Model::Smol, QUICK);
-    let missing = "no adapter v7 is registered; `hone adapter list` shows what is there";
+    let missing = "no adapter v7 is registered; `hone adapter` shows what is there";
     assert_eq!(home.error(&["adapter", "use", "7"]), missing, "without a daemon");
     assert!(home.output(&["adapter", "rollback"]).contains("nothing to roll back"));
     let editor = home.editor();

@@ -73,7 +73,7 @@ fn a_history_is_learned_from_and_forgotten() {
     assert!(said.contains("It learned 96 changes"), "{said}");
     assert!(!begun.exists());
 
-    let list: Value = serde_json::from_str(&home.output(&["adapter", "list", "--json"])).unwrap();
+    let list: Value = serde_json::from_str(&home.output(&["adapter", "--json"])).unwrap();
     assert_eq!(
         (&list["active"], &list["adapters"][0]["report"]["job"]),
         (&1.into(), &"history".into())

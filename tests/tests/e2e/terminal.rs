@@ -14,7 +14,7 @@ const SCREENS: [&str; 12] = [
     "adapter show",
     "events --help",
     "model list",
-    "adapter list",
+    "adapter",
     "adapter show 1",
     "team",
 ];
