@@ -1,6 +1,5 @@
 //! `cargo xtask bench`: measurements, side by side with a peer where there is one.
 
-mod beside;
 mod learn;
 mod overhead;
 mod peer;
@@ -48,11 +47,6 @@ pub enum Command {
     /// gigabytes, once). The steps of both sides take turns, on the same number of
     /// threads. Medians and their ratios are reported.
     Learn(learn::Arguments),
-    /// Completions while the learner works, against completions while it does not
-    ///
-    /// One editor types a file of this repository into a real daemon. Rounds beside
-    /// an update and rounds with learning paused take turns.
-    Beside(beside::Arguments),
     /// Rests in typing at which an offer comes in time, beside an update
     ///
     /// One editor types at the speed of a person and rests at the start of lines. Each
@@ -83,7 +77,6 @@ pub enum Command {
 pub fn run(workspace: &Workspace, command: &Command) -> Result<()> {
     match command {
         Command::Learn(arguments) => learn::run(workspace, arguments),
-        Command::Beside(arguments) => beside::run(workspace, arguments),
         Command::Rests(arguments) => rests::run(workspace, arguments),
         Command::Serve(arguments) => serve::run(workspace, arguments),
         Command::Overhead(arguments) => overhead::run(workspace, arguments),
