@@ -7,7 +7,6 @@
 mod developer;
 mod figures;
 mod fit;
-mod floor;
 mod looks;
 mod offers;
 mod play;
@@ -20,10 +19,9 @@ use anyhow::{Context, Result, ensure};
 use developer::Developer;
 use figures::Figures;
 use fit::Person;
-use floor::Floor;
 use hone::cli::gate_log::{read_prior, write_prior};
 use looks::Looks;
-use offers::{Offer, View, offers};
+use offers::{View, offers};
 use play::play;
 use policy::gate::features::NAMES;
 use policy::gate::prior::{self, Prior};
@@ -32,9 +30,6 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use verdicts::{Read, Verdict};
-
-/// The probability of a whole line below which it was given up until 29 November 2026.
-const OLD_FLOOR: f32 = 0.02;
 
 #[derive(clap::Args)]
 pub struct Arguments {
@@ -96,18 +91,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         "invoked": read.invoked,
         "without_recorded_log_probs": unrecorded,
         "by_time_on_screen": looks,
-    });
-    let least = settings::Config::default().lab.min_token_probability;
-    let floor = |offers: &[Offer]| {
-        let is_out = |sum, tokens| engine::is_too_unlikely(sum, tokens, least);
-        Floor::of(offers, is_out)
-    };
-    let whole = |offers: &[Offer]| Floor::of(offers, |sum, _| sum < OLD_FLOOR.ln());
-    report["floor"] = json!({
-        "served": scores.as_ref().map(|_| floor(&served)),
-        "recorded": floor(&recorded),
-        "served_by_whole_line": scores.as_ref().map(|_| whole(&served)),
-        "recorded_by_whole_line": whole(&recorded),
     });
     let judged = match &arguments.fit {
         None => [play(&served, &prior), play(&recorded, &prior)],
