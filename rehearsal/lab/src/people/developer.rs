@@ -79,14 +79,16 @@ impl Developer {
 }
 
 /// Returns how long an offer stood, in seconds.
-fn look_s(verdict: &Verdict) -> Option<f64> {
-    verdict.decided_s.map(|decided| decided - verdict.shown_s)
+fn look_s(verdict: &Verdict) -> f64 {
+    verdict.decided_s - verdict.shown_s
 }
 
 /// A person's offers of which it is known what they wrote.
 fn judged(person: usize, own: &[&Verdict]) -> Vec<Judged> {
     let one = |(index, verdict): (usize, &&Verdict)| {
-        look_s(verdict).filter(|seconds| *seconds >= HURRIED_S)?;
+        if look_s(verdict) < HURRIED_S {
+            return None;
+        }
         let written = written(verdict, &own[index + 1..])?;
         let same = |(offered, real): &(char, char)| offered == real;
         let agreed = verdict.offer.chars().zip(written.chars()).take_while(same).count();
@@ -167,7 +169,10 @@ fn gradient(
 /// distance from it.
 fn fit_looks(people: &[Vec<&Verdict>]) -> ([f64; 3], Vec<f64>) {
     let point = |verdict: &&Verdict| {
-        let seconds = look_s(verdict).filter(|seconds| *seconds >= HURRIED_S)?;
+        let seconds = look_s(verdict);
+        if seconds < HURRIED_S {
+            return None;
+        }
         let length = (verdict.offer.chars().count() as f64 / LENGTH).ln();
         Some((length, (1e3 * seconds.min(LOOK_S_MAX)).ln()))
     };
@@ -190,9 +195,7 @@ fn fit_looks(people: &[Vec<&Verdict>]) -> ([f64; 3], Vec<f64>) {
 
 /// The share of each person's offers that were rejected in a hurry and without a judgement.
 fn blind_shares(people: &[Vec<&Verdict>]) -> Vec<f64> {
-    let is_hurried = |verdict: &&&Verdict| {
-        !verdict.accepted && look_s(verdict).is_some_and(|seconds| seconds < HURRIED_S)
-    };
+    let is_hurried = |verdict: &&&Verdict| !verdict.accepted && look_s(verdict) < HURRIED_S;
     let hurried: Vec<f64> =
         people.iter().map(|own| own.iter().filter(is_hurried).count() as f64).collect();
     let offers: f64 = people.iter().map(|own| own.len() as f64).sum();
@@ -212,10 +215,9 @@ mod tests {
         Verdict {
             person,
             shown_s,
-            decided_s: Some(shown_s + 2.0),
+            decided_s: shown_s + 2.0,
             accepted,
             before: before.into(),
-            after: String::new(),
             offer: offer.into(),
             paused: false,
             recorded: None,
@@ -274,7 +276,7 @@ mod tests {
             let chars = verdict.offer.chars().count() as f64;
             // A look of 200 ms for each character, and of the first person a few blind rejects.
             let is_blind = verdict.person == 0 && !verdict.accepted && index % 3 == 0;
-            verdict.decided_s = Some(verdict.shown_s + if is_blind { 0.3 } else { 0.2 * chars });
+            verdict.decided_s = verdict.shown_s + if is_blind { 0.3 } else { 0.2 * chars };
         }
         verdicts.retain(|verdict| verdict.offer.len() > 1);
         let developer = Developer::fit(&verdicts);

@@ -229,13 +229,12 @@ mod tests {
             Verdict {
                 person: number / 30,
                 shown_s: number as f64,
-                decided_s: None,
+                decided_s: number as f64 + 1.0,
                 accepted: is_long,
                 before: format!("a{number} = "),
-                after: String::new(),
                 offer: if is_long { "a_long_call(with, arguments)" } else { "b()" }.into(),
                 paused: false,
-                recorded: Some(Recorded { mean, first: mean, lowest: mean, tokens: Some(4) }),
+                recorded: Some(Recorded { mean, tokens: 4 }),
             }
         };
         let verdicts: Vec<Verdict> = (0..120).map(verdict).collect();

@@ -27,12 +27,11 @@ pub struct Decided {
 }
 
 impl Looks {
-    /// Counts the verdicts of which it is known when they came.
+    /// Counts the verdicts by the time that they took.
     pub fn of(verdicts: &[Verdict]) -> Looks {
         let mut counts = [Decided::default(); 3];
         for verdict in verdicts {
-            let Some(decided_s) = verdict.decided_s else { continue };
-            let open = decided_s - verdict.shown_s;
+            let open = verdict.decided_s - verdict.shown_s;
             let count =
                 &mut counts[usize::from(open >= HURRIED_S) + usize::from(open >= TIMEOUT_S)];
             count.offers += 1;
@@ -58,10 +57,9 @@ mod tests {
         let verdict = |open_s: f64, accepted| Verdict {
             person: 0,
             shown_s: 1.0,
-            decided_s: Some(1.0 + open_s),
+            decided_s: 1.0 + open_s,
             accepted,
             before: String::new(),
-            after: String::new(),
             offer: "x".into(),
             paused: false,
             recorded: None,
@@ -70,9 +68,7 @@ mod tests {
         // were judged, and half of them rejected, which is a fifth in four fifths.
         let slow = [1.0, 20.0].map(|open_s| [verdict(open_s, true), verdict(open_s, false)]);
         let hurried = (0..5).map(|number| verdict(0.5, number == 0));
-        let unknown = Verdict { decided_s: None, ..verdict(0.0, true) };
-        let all: Vec<Verdict> =
-            slow.into_iter().flatten().chain(hurried).chain([unknown]).collect();
+        let all: Vec<Verdict> = slow.into_iter().flatten().chain(hurried).collect();
         let looks = Looks::of(&all);
         assert_eq!(looks.hurried, Decided { offers: 5, accepted: 1 });
         assert_eq!(looks.in_time, Decided { offers: 2, accepted: 1 });

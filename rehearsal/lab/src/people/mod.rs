@@ -33,7 +33,7 @@ use verdicts::{Read, Verdict};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Verdicts of people: JSON lines, or the CSV of RealHumanEval
+    /// Verdicts of people, as JSON lines
     #[arg(long, value_name = "FILE")]
     verdicts: PathBuf,
     /// The model that is served, from `hone model list`
@@ -88,7 +88,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut report = json!({
         "people": people.len(),
         "left_out": read.faults.len(),
-        "invoked": read.invoked,
         "without_recorded_log_probs": unrecorded,
         "by_time_on_screen": looks,
     });

@@ -29,14 +29,13 @@ const PAUSED_MS: u64 = 2_000;
 pub struct Offer {
     pub person: u64,
     pub accepted: bool,
-    /// Seconds on screen, where they are known.
-    pub seconds: Option<f64>,
+    /// Seconds on screen.
+    pub seconds: f64,
     pub shown_ms: u64,
     pub characters: usize,
     pub text: String,
     pub logprobs: Vec<f32>,
     before: String,
-    after: String,
     idle_ms: u64,
     /// Offers that the person rejected on this line.
     rejects_here: u32,
@@ -46,13 +45,12 @@ impl Offer {
     /// The features of the offer after the verdicts so far.
     pub fn features(&self, recent: Recent) -> Features {
         let line_before = self.before.rsplit('\n').next().unwrap_or_default();
-        let rest_of_line = self.after.split('\n').next().unwrap_or_default();
         features(&Surroundings {
             logprobs: &self.logprobs,
             text: first_line(&self.text),
             stop: StopReason::Newline,
             line_before,
-            rest_of_line,
+            rest_of_line: "",
             language: "python",
             idle_ms: self.idle_ms,
             rejects_here: self.rejects_here,
@@ -62,9 +60,7 @@ impl Offer {
 
     /// The person typed on so soon that the reject says little.
     fn is_hurried(&self) -> bool {
-        let after_ms = self.seconds.map(|seconds| (seconds * 1000.0) as u64);
-        let is_hurried = |after_ms| is_hurried(Outcome::RejectedEdit, after_ms);
-        !self.accepted && after_ms.is_some_and(is_hurried)
+        !self.accepted && is_hurried(Outcome::RejectedEdit, (self.seconds * 1000.0) as u64)
     }
 
     /// The verdict, for a gate that has judged the offer or not.
@@ -100,9 +96,7 @@ pub fn offers(verdicts: &[Verdict], view: View, scores: Option<&Scores>) -> Vec<
     for verdict in ordered {
         let served = scores.and_then(|scores| scores.get(verdict));
         let logprobs = match (view, verdict.recorded, served) {
-            (View::Recorded, Some(recorded), served) => {
-                recorded_logprobs(recorded, &verdict.offer, served.map_or(0, <[f32]>::len))
-            }
+            (View::Recorded, Some(recorded), _) => recorded_logprobs(recorded, &verdict.offer),
             (_, _, Some(served)) => served.to_vec(),
             (View::Recorded, None, None) => {
                 let tokens = first_line(&verdict.offer).len().div_ceil(TOKEN_BYTES);
@@ -118,13 +112,12 @@ pub fn offers(verdicts: &[Verdict], view: View, scores: Option<&Scores>) -> Vec<
         offers.push(Offer {
             person: verdict.person,
             accepted: verdict.accepted,
-            seconds: verdict.decided_s.map(|decided| decided - verdict.shown_s),
+            seconds: verdict.decided_s - verdict.shown_s,
             shown_ms: (verdict.shown_s * 1000.0).max(0.0) as u64,
             characters: verdict.offer.chars().count(),
             text: verdict.offer.clone(),
             logprobs,
             before: verdict.before.clone(),
-            after: verdict.after.clone(),
             idle_ms: if verdict.paused { PAUSED_MS } else { TYPING_MS },
             rejects_here,
         });
@@ -143,22 +136,11 @@ fn is_same_line(last: &Offer, before: &str) -> bool {
     above(&last.before) == above(before)
 }
 
-/// Log-probs for the tokens of the first line that have the recorded mean, first and lowest.
-fn recorded_logprobs(recorded: Recorded, offer: &str, served: usize) -> Vec<f32> {
-    let line = first_line(offer);
-    let share = line.len() as f32 / offer.len().max(1) as f32;
-    let count = recorded.tokens.map_or(served, |tokens| (tokens as f32 * share).round() as usize);
-    let mut logprobs = vec![recorded.mean; count.max(1)];
-    if count > 2 && recorded.first != recorded.mean {
-        logprobs[0] = recorded.first;
-        if recorded.lowest < recorded.first {
-            logprobs[1] = recorded.lowest;
-        }
-        let set: f32 = logprobs[..2].iter().sum();
-        let rest = (recorded.mean * count as f32 - set) / (count - 2) as f32;
-        logprobs[2..].fill(rest.min(0.0));
-    }
-    logprobs
+/// Log-probs for the tokens of the first line, each of which has the recorded mean.
+fn recorded_logprobs(recorded: Recorded, offer: &str) -> Vec<f32> {
+    let share = first_line(offer).len() as f32 / offer.len().max(1) as f32;
+    let count = (recorded.tokens as f32 * share).round() as usize;
+    vec![recorded.mean; count.max(1)]
 }
 
 #[cfg(test)]
@@ -167,11 +149,8 @@ mod tests {
 
     #[test]
     fn recorded_statistics_are_those_of_the_tokens() {
-        let recorded = Recorded { mean: -0.5, first: -1.0, lowest: -2.0, tokens: None };
-        let logprobs = recorded_logprobs(recorded, "abc", 10);
-        assert_eq!((logprobs.len(), logprobs[0], logprobs[1]), (10, -1.0, -2.0));
-        assert!((logprobs.iter().sum::<f32>() + 5.0).abs() < 1e-5);
-        let plain = Recorded { mean: -0.5, first: -0.5, lowest: -0.5, tokens: Some(8) };
-        assert_eq!(recorded_logprobs(plain, "abcd\nefg", 3), [-0.5; 4], "half of the text");
+        let recorded = Recorded { mean: -0.5, tokens: 8 };
+        assert_eq!(recorded_logprobs(recorded, "abcd\nefg"), [-0.5; 4], "half of the text");
+        assert_eq!(recorded_logprobs(recorded, "abcdefg"), [-0.5; 8]);
     }
 }

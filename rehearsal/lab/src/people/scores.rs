@@ -48,8 +48,8 @@ impl Scores {
     }
 
     fn key(&self, verdict: &Verdict) -> String {
-        let Verdict { before, after, offer, .. } = verdict;
-        let text = [&self.model_sha256, before, after, first_line(offer)].join("\0");
+        let Verdict { before, offer, .. } = verdict;
+        let text = [&*self.model_sha256, before, "", first_line(offer)].join("\0");
         models::file::sha256_of(text.as_bytes())
     }
 
@@ -117,8 +117,8 @@ impl Scorer {
     /// The log-probs of the tokens of an offer's first line that are new to the user. The last one
     /// counts with all tokens that end the line the same way.
     fn score(&mut self, verdict: &Verdict, window: Window) -> Result<Vec<f32>> {
-        let text = Rope::from_str(&format!("{}{}", verdict.before, verdict.after));
-        let cursor = verdict.before.chars().count();
+        let text = Rope::from_str(&verdict.before);
+        let cursor = text.len_chars();
         let layout = self.layout.get_or_insert_with(|| PromptLayout::new(&text, cursor, window));
         let prompt = layout.prompt(&text, cursor, window);
         let line = format!("{}\n", first_line(&verdict.offer));
