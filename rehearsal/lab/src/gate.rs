@@ -1,89 +1,27 @@
-//! `hone-lab gate`: what a gate would have shown of offers that were all shown, and a prior
-//! fitted to logs.
+//! `hone-lab gate`: what a gate would have shown of offers that were all shown.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use comfy_table::{Table, presets};
-use feedback::episode::Label;
-use hone::cli::gate_log::{BETWEEN_USERS, as_prior, verdicts};
+use hone::cli::gate_log::verdicts;
 use policy::gate::Gate;
-use policy::gate::features::NAMES;
-use policy::gate::prior::{self, Prior};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Debug, clap::Args)]
 pub struct GateArgs {
     /// Replay the log of a home in which every offer was shown, and print what
     /// the gate would have held back at several thresholds
-    #[arg(long, value_name = "HOME")]
+    #[arg(long, value_name = "HOME", required = true)]
     replay: Vec<PathBuf>,
-    /// Fit a prior to the logs of these homes; with --replay, each home is
-    /// replayed under a prior fitted to the others
-    #[arg(long, value_name = "HOME")]
-    fit: Vec<PathBuf>,
-    /// Deviation that every weight of the fit is given on top: how far users differ
-    #[arg(long, value_name = "DEVIATION", requires = "fit", default_value_t = BETWEEN_USERS)]
-    between_users: f64,
-    /// Leave this feature of the gate out, by its name in `hone gate`
-    #[arg(long, value_name = "FEATURE")]
-    without: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The share of the offers that one line of the result holds back: as many as Cursor's model shows
-/// less (https://cursor.com/blog/tab-rl).
-const HELD_BACK: f64 = 0.21;
-
 /// Thresholds of the table, as probabilities of acceptance.
 const THRESHOLDS: [f64; 8] = [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5];
 
 pub fn run(args: &GateArgs) -> Result<()> {
-    for name in &args.without {
-        let is_known = NAMES.contains(&&**name);
-        ensure!(is_known, "{name:?} is no feature; `hone gate` shows their names");
-    }
-    match (args.replay.is_empty(), args.fit.is_empty()) {
-        (true, true) => bail!("name homes with --replay, with --fit, or with both"),
-        (true, false) => print_fit(args),
-        (false, _) => {
-            print_replay(&replay(args)?, args.json);
-            Ok(())
-        }
-    }
-}
-
-impl GateArgs {
-    /// The verdicts of a home without the features that are left out.
-    fn verdicts(&self, home: &Path) -> Result<Vec<Label>> {
-        let mut verdicts = verdicts(home)?;
-        let gates = verdicts.iter_mut().filter_map(|label| label.gate.as_mut());
-        for gate in gates {
-            for (value, name) in gate.features.iter_mut().zip(NAMES) {
-                if self.without.iter().any(|without| without == name) {
-                    *value = 0.0;
-                }
-            }
-        }
-        Ok(verdicts)
-    }
-}
-
-/// A prior learned from the logs of some homes, and from how many verdicts.
-fn fit(homes: &[PathBuf], args: &GateArgs) -> Result<(Prior, u64)> {
-    let mut gate = Gate::with_prior(&prior::assumed());
-    for home in homes {
-        args.verdicts(home)?.iter().for_each(|label| gate.learn(label));
-    }
-    Ok(as_prior(&gate, args.between_users))
-}
-
-fn print_fit(args: &GateArgs) -> Result<()> {
-    let (prior, labels) = fit(&args.fit, args)?;
-    println!("// Fitted to {labels} verdicts.");
-    for (i, name) in NAMES.iter().enumerate() {
-        println!("({:.2}, {:.2}), // {name}", prior.mean[i], prior.deviation[i]);
-    }
+    print_replay(&replay(args)?, args.json);
     Ok(())
 }
 
@@ -130,18 +68,12 @@ impl Shown {
     }
 }
 
-/// Replays the logs in order, each under the prior that is shipped, or under one that is
-/// fitted to the other homes of the fit.
+/// Replays the logs in order, each under the prior that is shipped.
 fn replay(args: &GateArgs) -> Result<Vec<Offer>> {
     let mut offers = vec![];
     for home in &args.replay {
-        let others: Vec<_> = args.fit.iter().filter(|other| *other != home).cloned().collect();
-        let mut gate = if args.fit.is_empty() {
-            Gate::default()
-        } else {
-            Gate::with_prior(&fit(&others, args)?.0)
-        };
-        for label in args.verdicts(home)? {
+        let mut gate = Gate::default();
+        for label in verdicts(home)? {
             if let Some(record) = gate.judge_again(&label, THRESHOLDS[0]) {
                 let at = |threshold| gate.judge_again(&label, threshold);
                 let propensity = |threshold| at(threshold).map_or(1.0, |seen| seen.propensity);
@@ -170,35 +102,18 @@ fn print_replay(offers: &[Offer], json: bool) {
         (from, cut.beside(&all), served.beside(&all))
     });
     let rows: Vec<_> = rows.collect();
-    let kept = kept_without_the_least(offers);
     if json {
-        let (error, kept) = (f64::from(error), f64::from(kept));
-        println!("{}", serde_json::json!({ "rows": rows, "squared_error": error, "kept": kept }));
+        println!("{}", serde_json::json!({ "rows": rows, "squared_error": f64::from(error) }));
     } else {
         println!(
             "{} offers. The gate saw each one before it learned its verdict. The table says what\n\
              a threshold alone would have done, and what serving would have done, which shows\n\
              what the gate is unsure of more often, to find out:\n{}\nmean squared error of the \
-             predictions: {error:.4}\nwithout the {:.0} % of the offers that are least likely, \
-             {:.1} % of the accepted characters are kept",
+             predictions: {error:.4}",
             offers.len(),
-            table(&rows),
-            100.0 * HELD_BACK,
-            100.0 * kept
+            table(&rows)
         );
     }
-}
-
-/// The share of the accepted characters that is kept if [`HELD_BACK`] of the offers are not shown:
-/// those that are least likely.
-fn kept_without_the_least(offers: &[Offer]) -> f32 {
-    let mut ordered: Vec<&Offer> = offers.iter().collect();
-    ordered.sort_by(|one, other| one.probability.total_cmp(&other.probability));
-    let characters = |offers: &[&Offer]| -> f32 {
-        offers.iter().filter(|offer| offer.accepted).map(|offer| offer.characters).sum()
-    };
-    let held_back = (offers.len() as f64 * HELD_BACK).round() as usize;
-    characters(&ordered[held_back..]) / characters(&ordered).max(1.0)
 }
 
 fn table(rows: &[(f64, [f32; 3], [f32; 3])]) -> Table {

@@ -24,7 +24,7 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "hone-lab", version, about = "Measurements behind docs/lab")]
 enum Command {
-    /// Ask the logs of other homes what a gate would have held back, or fit a prior to them
+    /// Ask the logs of other homes what a gate would have held back
     Gate(gate::GateArgs),
     /// Judge people's recorded verdicts by the gate, or fit a prior to them
     ///
