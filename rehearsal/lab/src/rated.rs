@@ -5,14 +5,15 @@
 //! Then the next edit is asked for, and the text that it leads to is looked up among the texts that
 //! the rated candidates lead to.
 
-mod recording;
+mod candidates;
 
 use crate::bench;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use candidates::{Offered, Rated, Score};
 use clap::Args;
-use recording::{Rated, Recording, Score};
 use rehearsal::client::OwnHome;
-use rehearsal::document::{Document, Encoding, Position};
+use rehearsal::document::{Document, Encoding};
+use rehearsal::recording::{Recording, Replacement, What, reader};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,12 +40,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut rows = vec![];
     for folder in &cases {
-        let case = Recording::read(folder)?;
+        let case = reader::file(&folder.join("recording.json"))?;
+        if let Some(fault) = &case.fault {
+            bail!("{fault}");
+        }
         let rated = Rated::read(folder)?;
         let (offered, reason) = offered(arguments, &models, &case)?;
         let found = match &offered {
             None => "silent",
-            Some((path, text)) => rated.score_of(&case, path, text).map_or("unrated", Score::name),
+            Some(offered) => rated.score_of(offered).map_or("unrated", Score::name),
         };
         *counts.entry(found).or_default() += 1;
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -65,11 +69,12 @@ fn cases(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(cases)
 }
 
-/// The file that the first offer changes and its text with it, and the reason that the server
-/// gives.
-type Offered = (Option<(String, String)>, Option<String>);
-
-fn offered(arguments: &Arguments, models: &Path, case: &Recording) -> Result<Offered> {
+/// Returns the first offer, and the reason that the server gives.
+fn offered(
+    arguments: &Arguments,
+    models: &Path,
+    case: &Recording,
+) -> Result<(Option<Offered>, Option<String>)> {
     let mut settings = format!(
         "model.name = {}\nlearning.enabled = false\ncompletion.next_edit = \"on\"\n",
         Value::from(arguments.model.as_str())
@@ -81,44 +86,74 @@ fn offered(arguments: &Arguments, models: &Path, case: &Recording) -> Result<Off
     }
     let home = OwnHome::new(&bench::hone()?, models, &settings)?;
     let editor = home.editor()?;
-    let uri = |path: &str| format!("file:///recorded/{path}");
-    let mut documents: BTreeMap<&str, Document> = BTreeMap::new();
-    let mut cursor = None;
-    for step in &case.steps {
-        let path = step.path.as_str();
-        let uri = uri(path);
-        match documents.get_mut(path) {
-            None => {
-                editor.open(&uri, &case.language(path), &step.before)?;
-                documents.insert(path, Document::new(step.before.clone(), Encoding::Utf16));
+    let uri = |document: usize| format!("file:///recorded/{}", case.documents[document].path);
+    let mut texts: BTreeMap<usize, Document> = BTreeMap::new();
+    let mut place = None;
+    for event in &case.events {
+        match &event.what {
+            What::Text { document, text } => {
+                match texts.get(document) {
+                    None => {
+                        let language = language(&case.documents[*document].path, text);
+                        editor.open(&uri(*document), &language, text)?;
+                    }
+                    Some(known) if known.text() != text => {
+                        editor.change(&uri(*document), None, text)?;
+                    }
+                    Some(_) => {}
+                }
+                texts.insert(*document, Document::new(text.clone(), Encoding::Utf16));
             }
-            Some(document) if document.text() != step.before => {
-                editor.change(&uri, None, &step.before)?;
-                *document = Document::new(step.before.clone(), Encoding::Utf16);
+            What::Changed { document, replacements, .. } => {
+                let Some(text) = texts.get_mut(document) else { continue };
+                let changes =
+                    replacements.iter().map(|Replacement { range, text: new, .. }| {
+                        (text.replace(range.start, range.end, new), new.clone())
+                    });
+                let changes: Vec<_> = changes.collect();
+                if let Some(at) = cursor(replacements) {
+                    editor.change_all(&uri(*document), &changes)?;
+                    place = Some((*document, text.position(at)));
+                }
             }
-            Some(_) => {}
+            _ => {}
         }
-        let Some(document) = documents.get_mut(path) else { continue };
-        let mut changes = vec![];
-        // The offsets of one step count in the text before it, so the last change comes first.
-        for change in step.edit.iter().rev() {
-            let range = document.replace(change.range.start, change.range.end, &change.text);
-            changes.push((range, change.text.clone()));
-        }
-        if !changes.is_empty() {
-            editor.change_all(&uri, &changes)?;
-        }
-        cursor = step.cursor().map(|at| (path, document.position(at))).or(cursor);
     }
-    let (path, position) =
-        cursor.unwrap_or((case.last.as_str(), Position { line: 0, character: 0 }));
-    let (edit, reason) = editor.next_edit(&uri(path), position)?;
+    let (document, position) = place.context("nothing was changed")?;
+    let (edit, reason) = editor.next_edit(&uri(document), position)?;
     let Some(edit) = edit else { return Ok((None, reason)) };
-    let changed = documents.iter_mut().find(|(path, _)| uri(path) == edit.uri);
-    let (path, document) = changed.context("an offer for a document that is not open")?;
-    let (start, end) = (document.offset(edit.range.start), document.offset(edit.range.end));
-    document.replace(start, end, &edit.text);
-    Ok((Some(((*path).to_owned(), document.text().to_owned())), reason))
+    let changed = texts.iter().find(|(document, _)| uri(**document) == edit.uri);
+    let (document, text) = changed.context("an offer for a document that is not open")?;
+    let (start, end) = (text.offset(edit.range.start), text.offset(edit.range.end));
+    let before = text.text().to_owned();
+    let after = format!("{}{}{}", &before[..start], edit.text, &before[end..]);
+    let path = case.documents[*document].path.clone();
+    Ok((Some(Offered { path, before, after }), reason))
+}
+
+/// The byte behind the last of some changes, in the text after them.
+fn cursor(replacements: &[Replacement]) -> Option<usize> {
+    let (last, earlier) = replacements.split_first()?;
+    let added: usize = earlier.iter().map(|one| one.text.len()).sum();
+    let removed: usize = earlier.iter().map(|one| one.range.len()).sum();
+    Some(last.range.start + added - removed + last.text.len())
+}
+
+/// The language as an editor names it. A notebook is recorded as one text, whose cells say in what
+/// language they are.
+fn language(path: &str, text: &str) -> String {
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    let named = text.lines().next().and_then(|line| line.split("[language=").nth(1));
+    match (named, ending) {
+        (Some(named), _) => named.trim_end_matches(']').to_owned(),
+        (None, "ts") => "typescript".into(),
+        (None, "tsx") => "typescriptreact".into(),
+        (None, "js") => "javascript".into(),
+        (None, "py") => "python".into(),
+        (None, "rs") => "rust".into(),
+        (None, "h") => "cpp".into(),
+        (None, ending) => ending.to_owned(),
+    }
 }
 
 /// What people said of the first offer.
@@ -142,8 +177,26 @@ fn table(measured: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::table;
+    use super::{cursor, language, table};
+    use rehearsal::recording::replacements;
     use serde_json::json;
+
+    #[test]
+    fn the_cursor_is_behind_the_last_change() {
+        let text = "let cart = 1;\nuse(cart);\n";
+        let edit = json!([[4, 8, "basket"], [18, 22, "bag"]]);
+        let changes = replacements(text, &edit).unwrap();
+        let mut after = text.to_owned();
+        changes.iter().for_each(|one| after.replace_range(one.range.clone(), &one.text));
+        assert_eq!(&after[cursor(&changes).unwrap()..], ");\n");
+        assert_eq!(cursor(&[]), None);
+    }
+
+    #[test]
+    fn a_notebook_says_its_language() {
+        assert_eq!(language("src/shop.ts", "let cart = 1;\n"), "typescript");
+        assert_eq!(language("a.ipynb", "#%% vscode.cell [id=1] [language=python]\n"), "python");
+    }
 
     #[test]
     fn each_place_has_a_row_and_every_class_a_count() {

@@ -144,24 +144,10 @@ impl Log {
     }
 
     fn change(&mut self, document: usize, edit: &Value, version: i64) -> Result<What, String> {
-        let edits = Vec::<(u64, u64, String)>::deserialize(edit)
-            .map_err(|error| format!("its `edit` is no list of [start, end, text]: {error}"))?;
         let Some((text, at)) = &mut self.texts[document] else {
             return Err("its document has no text yet".into());
         };
-        let mut replacements = Vec::new();
-        for (start, end, inserted) in edits {
-            if end < start {
-                return Err(format!("a change at {start} ends before it begins"));
-            }
-            let range = byte(text, start)?..byte(text, end)?;
-            let same = common_ends(&text[range.clone()], &inserted);
-            replacements.push(Replacement { range, text: inserted, same });
-        }
-        replacements.sort_by_key(|one| std::cmp::Reverse(one.range.start));
-        if replacements.windows(2).any(|pair| pair[1].range.end > pair[0].range.start) {
-            return Err("its changes overlap".into());
-        }
+        let replacements = replacements(text, edit)?;
         for replacement in &replacements {
             text.replace_range(replacement.range.clone(), &replacement.text);
         }
@@ -207,6 +193,29 @@ impl Log {
             _ => None,
         }
     }
+}
+
+/// Returns what the `edit` of an entry replaces in a text, from the last range to the first.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn replacements(text: &str, edit: &Value) -> Result<Vec<Replacement>, String> {
+    let edits = Vec::<(u64, u64, String)>::deserialize(edit)
+        .map_err(|error| format!("its `edit` is no list of [start, end, text]: {error}"))?;
+    let mut replacements = Vec::new();
+    for (start, end, inserted) in edits {
+        if end < start {
+            return Err(format!("a change at {start} ends before it begins"));
+        }
+        let range = byte(text, start)?..byte(text, end)?;
+        let same = common_ends(&text[range.clone()], &inserted);
+        replacements.push(Replacement { range, text: inserted, same });
+    }
+    replacements.sort_by_key(|one| std::cmp::Reverse(one.range.start));
+    if replacements.windows(2).any(|pair| pair[1].range.end > pair[0].range.start) {
+        return Err("its changes overlap".into());
+    }
+    Ok(replacements)
 }
 
 /// Returns whether the format is one that can be read.

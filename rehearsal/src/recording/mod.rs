@@ -14,6 +14,8 @@ pub mod reader;
 pub mod screen;
 pub mod written;
 
+pub use entry::replacements;
+
 use std::ops::Range;
 
 /// A recording that was read.
