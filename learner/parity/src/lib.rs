@@ -4,7 +4,6 @@
 //! both.
 
 use completion::prompt::FimPrompt;
-use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
 use engine::{Engine, Generated, Request, ScorePrompt, ScoreRequest};
@@ -20,7 +19,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// A sequence, and from which of its tokens on the adapter acts. Behind each of those tokens the
 /// first `predicted` tokens of the vocabulary are predicted. Those that end a text are not among
@@ -81,24 +79,10 @@ pub fn generate(
     temperature: f32,
     seed: u64,
 ) -> Generated {
-    let request = Request {
-        prompt: FimPrompt {
-            context: None,
-            prefix: prefix.into(),
-            typed: String::new(),
-            line: line.into(),
-            healing: String::new(),
-            suffix: "cd".into(),
-        },
-        adapter,
-        sampling: Sampling { temperature, seed },
-        stop_rule: StopRule::LINE,
-        max_tokens: 12,
-        budget: Duration::from_secs(300),
-        min_token_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::MAX,
-    };
+    let (prefix, line, suffix) = (prefix.into(), line.into(), "cd".into());
+    let prompt = FimPrompt { prefix, line, suffix, ..FimPrompt::default() };
+    let sampling = Sampling { temperature, seed };
+    let request = Request { adapter, sampling, ..Request::line(prompt, 12) };
     engine.generate(&request, &AtomicBool::default()).expect("llama.cpp answers")
 }
 

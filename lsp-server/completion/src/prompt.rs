@@ -26,7 +26,7 @@ pub const TYPED_CHARS: usize = 1000;
 /// The most characters of the current line before the cursor, since a minified file is one line.
 pub const LINE_CHARS: usize = 512;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FimPrompt {
     pub context: Option<Arc<PromptContext>>,
     /// Whole lines above those of `typed`.

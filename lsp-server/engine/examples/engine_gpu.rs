@@ -7,11 +7,10 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Parser;
 use completion::prompt::FimPrompt;
-use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
 use engine::{Engine, Request};
-use feedback::event::{Sampling, TokenRecord};
+use feedback::event::TokenRecord;
 use models::fim_tokens;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -74,12 +73,10 @@ impl Bench {
 fn prompt(line: usize, lines: usize) -> FimPrompt {
     let code: Vec<&str> = CODE.lines().cycle().skip(line).take(lines).collect();
     FimPrompt {
-        context: None,
         prefix: format!("// {line}\n{}\n", code.join("\n")),
-        typed: String::new(),
         line: "    let ".into(),
-        healing: String::new(),
         suffix: "\n}\n".into(),
+        ..FimPrompt::default()
     }
 }
 
@@ -89,18 +86,7 @@ fn answer(
     prompt: FimPrompt,
     tokens: usize,
 ) -> Result<(Vec<TokenRecord>, Duration, u32)> {
-    let request = Request {
-        prompt,
-        adapter: 0,
-        sampling: Sampling::GREEDY,
-        stop_rule: StopRule::LINE,
-        max_tokens: tokens,
-        budget: Duration::from_secs(300),
-        min_token_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::MAX,
-    };
-    let generated = engine.generate(&request, &AtomicBool::default());
+    let generated = engine.generate(&Request::line(prompt, tokens), &AtomicBool::default());
     let generated = generated.map_err(|error| anyhow!("{error}"))?;
     let first = generated.answers.into_iter().next().context("no answer")?;
     Ok((first.tokens, generated.prompt_time, generated.prompt_evaluated))

@@ -83,29 +83,12 @@ mod tests {
     use super::*;
     use crate::Answer;
     use completion::prompt::FimPrompt;
-    use completion::stop_rule::StopRule;
     use feedback::event::{Sampling, StopReason, TokenRecord};
     use std::time::Duration;
 
     fn request(healing: &str) -> Request {
-        Request {
-            prompt: FimPrompt {
-                context: None,
-                prefix: String::new(),
-                typed: String::new(),
-                line: String::new(),
-                healing: healing.to_owned(),
-                suffix: String::new(),
-            },
-            adapter: 0,
-            sampling: Sampling::GREEDY,
-            stop_rule: StopRule::LINE,
-            max_tokens: 32,
-            budget: Duration::from_secs(1),
-            min_token_probability: 0.02,
-            alternatives: 0,
-            context_wait: Duration::MAX,
-        }
+        let prompt = FimPrompt { healing: healing.to_owned(), ..FimPrompt::default() };
+        Request { min_token_probability: 0.02, ..Request::line(prompt, 32) }
     }
 
     fn answer(stop: StopReason) -> Answer {

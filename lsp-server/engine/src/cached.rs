@@ -196,8 +196,7 @@ impl<E: KvAccess> Engine for CachedEngine<E> {
 mod tests {
     use super::*;
     use crate::speed::PromptSpeed;
-    use completion::stop_rule::StopRule;
-    use feedback::event::{Sampling, StopReason, TokenRecord};
+    use feedback::event::{StopReason, TokenRecord};
     use std::sync::Arc;
     use std::time::Duration;
     use tempfile::TempDir;
@@ -330,24 +329,8 @@ mod tests {
     }
 
     fn request(letter: &str) -> Request {
-        Request {
-            prompt: FimPrompt {
-                context: None,
-                prefix: letter.repeat(PROMPT),
-                typed: String::new(),
-                line: String::new(),
-                healing: String::new(),
-                suffix: String::new(),
-            },
-            adapter: 0,
-            sampling: Sampling::GREEDY,
-            stop_rule: StopRule::LINE,
-            max_tokens: 32,
-            budget: Duration::from_secs(60),
-            min_token_probability: 0.02,
-            alternatives: 0,
-            context_wait: Duration::MAX,
-        }
+        let prompt = FimPrompt { prefix: letter.repeat(PROMPT), ..FimPrompt::default() };
+        Request::line(prompt, 32)
     }
 
     fn text(engine: &mut CachedEngine<Counting>, request: &Request) -> String {

@@ -61,6 +61,26 @@ pub struct Request {
     pub context_wait: Duration,
 }
 
+/// The longest time for a line that nobody waits for.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+impl Request {
+    /// Asks the base for its likeliest line, whatever that is.
+    pub fn line(prompt: FimPrompt, max_tokens: usize) -> Request {
+        Request {
+            prompt,
+            adapter: 0,
+            sampling: Sampling::GREEDY,
+            stop_rule: StopRule::LINE,
+            max_tokens,
+            budget: PATIENCE,
+            min_token_probability: 0.0,
+            alternatives: 0,
+            context_wait: Duration::MAX,
+        }
+    }
+}
+
 /// Tokens that count as certain next to those of a line, so that one unlikely token does not end
 /// it.
 const CERTAIN_TOKENS: f32 = 2.0;

@@ -1,5 +1,6 @@
 //! An engine that gives fixed answers, for unit tests of the code around the engine.
 
+use super::continuation::{Continuation, Continued};
 use super::speed::PromptSpeed;
 use super::{
     Answer, Engine, EngineError, EngineInfo, Generated, Request, Score, ScoreRequest, Tokenizer,
@@ -100,5 +101,98 @@ impl Engine for ScriptedEngine {
         _keep: &[AdapterVersion],
     ) -> Result<(), EngineError> {
         Ok(())
+    }
+}
+
+type Generate =
+    dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
+
+type Continue = dyn FnMut(&Continuation, &AtomicBool) -> Result<Continued, EngineError> + Send;
+
+type Warm = dyn FnMut(&FimPrompt, &AtomicBool) -> Result<(), EngineError> + Send;
+
+type Scores = Result<Vec<Score>, EngineError>;
+
+type ScoreText = dyn FnMut(&mut ScriptedEngine, &ScoreRequest, &AtomicBool) -> Scores + Send;
+
+type LoadAdapter =
+    dyn FnMut(AdapterVersion, &Path, &[AdapterVersion]) -> Result<(), EngineError> + Send;
+
+type PromptKv = dyn FnMut(&[u32]) -> Option<Vec<u8>> + Send;
+
+/// A [`ScriptedEngine`] in whose place a test answers what it is asked.
+pub struct HookedEngine {
+    pub scripted: ScriptedEngine,
+    pub generate: Box<Generate>,
+    pub continued: Box<Continue>,
+    pub warm: Box<Warm>,
+    pub score: Box<ScoreText>,
+    pub load_adapter: Box<LoadAdapter>,
+    pub prompt_kv: Box<PromptKv>,
+}
+
+impl ScriptedEngine {
+    /// An engine that does what this one does, for a test to replace parts of it.
+    pub fn hooked(self) -> HookedEngine {
+        HookedEngine {
+            scripted: self,
+            generate: Box::new(|scripted, request, abort| scripted.generate(request, abort)),
+            continued: Box::new(|_, _| Err(EngineError::Failed("no files are continued".into()))),
+            warm: Box::new(|_, _| Ok(())),
+            score: Box::new(|scripted, request, abort| scripted.score(request, abort)),
+            load_adapter: Box::new(|_, _, _| Ok(())),
+            prompt_kv: Box::new(|_| None),
+        }
+    }
+}
+
+impl Engine for HookedEngine {
+    fn info(&self) -> EngineInfo {
+        self.scripted.info()
+    }
+
+    fn tokenizer(&self) -> Tokenizer {
+        self.scripted.tokenizer()
+    }
+
+    fn generate(
+        &mut self,
+        request: &Request,
+        abort: &AtomicBool,
+    ) -> Result<Generated, EngineError> {
+        (self.generate)(&mut self.scripted, request, abort)
+    }
+
+    fn continued(
+        &mut self,
+        request: &Continuation,
+        abort: &AtomicBool,
+    ) -> Result<Continued, EngineError> {
+        (self.continued)(request, abort)
+    }
+
+    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
+        (self.warm)(prompt, abort)
+    }
+
+    fn score(
+        &mut self,
+        request: &ScoreRequest,
+        abort: &AtomicBool,
+    ) -> Result<Vec<Score>, EngineError> {
+        (self.score)(&mut self.scripted, request, abort)
+    }
+
+    fn load_adapter(
+        &mut self,
+        version: AdapterVersion,
+        path: &Path,
+        keep: &[AdapterVersion],
+    ) -> Result<(), EngineError> {
+        (self.load_adapter)(version, path, keep)
+    }
+
+    fn prompt_kv(&mut self, prompt: &[u32]) -> Option<Vec<u8>> {
+        (self.prompt_kv)(prompt)
     }
 }

@@ -175,58 +175,25 @@ impl<E: Engine, L: FnMut() -> Result<E, EngineError>> Engine for UnloadingEngine
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::ScriptedEngine;
+    use crate::scripted::{HookedEngine, ScriptedEngine};
     use std::sync::Mutex;
     use std::time::Duration;
 
     /// An engine that notes its adapters in a list that all loads share.
-    struct Noting(ScriptedEngine, Arc<Mutex<Vec<String>>>);
-
-    impl Engine for Noting {
-        fn info(&self) -> EngineInfo {
-            self.0.info()
-        }
-
-        fn tokenizer(&self) -> Tokenizer {
-            self.0.tokenizer()
-        }
-
-        fn generate(
-            &mut self,
-            request: &Request,
-            abort: &AtomicBool,
-        ) -> Result<Generated, EngineError> {
-            self.0.generate(request, abort)
-        }
-
-        fn warm(&mut self, _: &FimPrompt, _: &AtomicBool) -> Result<(), EngineError> {
-            self.1.lock().unwrap().push("warm".into());
-            Ok(())
-        }
-
-        fn score(&mut self, _: &ScoreRequest, _: &AtomicBool) -> Result<Vec<Score>, EngineError> {
-            Ok(vec![])
-        }
-
-        fn load_adapter(
-            &mut self,
-            version: AdapterVersion,
-            path: &Path,
-            keep: &[AdapterVersion],
-        ) -> Result<(), EngineError> {
-            self.1.lock().unwrap().push(format!("{version} {} {keep:?}", path.display()));
-            Ok(())
-        }
-    }
-
-    fn prompt() -> FimPrompt {
-        FimPrompt {
-            context: None,
-            prefix: String::new(),
-            suffix: String::new(),
-            typed: String::new(),
-            line: String::new(),
-            healing: String::new(),
+    fn noting(notes: &Arc<Mutex<Vec<String>>>) -> HookedEngine {
+        let scripted = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
+        let (prompts, adapters) = (notes.clone(), notes.clone());
+        HookedEngine {
+            warm: Box::new(move |_, _| {
+                prompts.lock().unwrap().push("warm".into());
+                Ok(())
+            }),
+            load_adapter: Box::new(move |version, path, keep| {
+                let note = format!("{version} {} {keep:?}", path.display());
+                adapters.lock().unwrap().push(note);
+                Ok(())
+            }),
+            ..scripted.hooked()
         }
     }
 
@@ -237,8 +204,7 @@ mod tests {
         let seen = notes.clone();
         let load = move || {
             seen.lock().unwrap().push("load".into());
-            let scripted = ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO };
-            Ok(Noting(scripted, seen.clone()))
+            Ok(noting(&seen))
         };
         let folder = tempfile::tempdir().unwrap();
         let [registered, unregistered] = ["2", "three"].map(|name| folder.path().join(name));
@@ -258,7 +224,7 @@ mod tests {
         assert_eq!(residence.get(), Resident::Unloaded);
         assert_eq!((engine.tokenizer())("ab"), [97, 98], "text is tokenized all the same");
         notes.lock().unwrap().clear();
-        engine.warm(&prompt(), &AtomicBool::default()).unwrap();
+        engine.warm(&FimPrompt::default(), &AtomicBool::default()).unwrap();
         // The second was registered since it was loaded, the third was not, and the fourth was
         // forgotten: the daemon warned that it cannot load what it had itself removed.
         let second = format!("2 {} [2, 3]", registered.display());
@@ -281,10 +247,10 @@ mod tests {
         let files: AdapterFiles = Box::new(|_| PathBuf::new());
         let mut engine = UnloadingEngine::new(load, files, residence.clone()).unwrap();
         engine.unload();
-        let failed = engine.warm(&prompt(), &AtomicBool::default());
+        let failed = engine.warm(&FimPrompt::default(), &AtomicBool::default());
         assert_eq!(failed.unwrap_err().to_string(), "the file is gone");
         assert_eq!(residence.get(), Resident::Unloaded);
-        engine.warm(&prompt(), &AtomicBool::default()).unwrap();
+        engine.warm(&FimPrompt::default(), &AtomicBool::default()).unwrap();
         assert_eq!(residence.get(), Resident::Loaded);
     }
 }

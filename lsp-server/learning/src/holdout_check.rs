@@ -56,12 +56,10 @@ async fn forgotten(
     }
     let suite = SUITE.iter().map(|[above, line, rest, below]| ScoreRequest {
         prompt: ScorePrompt::Fim(FimPrompt {
-            context: None,
             prefix: (*above).into(),
-            typed: String::new(),
             line: (*line).into(),
-            healing: String::new(),
             suffix: (*below).into(),
+            ..FimPrompt::default()
         }),
         healing: String::new(),
         // The line break belongs to the case, because a line that goes on is another line.
@@ -156,12 +154,12 @@ async fn compare(
 mod tests {
     use super::*;
     use engine::worker::IdleRule;
-    use fixtures::overflow::Overflows;
+    use fixtures::overflowing;
 
     #[tokio::test]
     async fn a_candidate_whose_numbers_are_not_finite_is_refused_and_only_that() {
         let refused = async |overflows: AdapterVersion| {
-            let engine = Overflows(fixtures::engine(&["x"]), overflows);
+            let engine = overflowing(fixtures::engine(&["x"]), overflows);
             let engine = EngineHandle::start(move || Ok(engine), |_| (), IdleRule::default());
             refusal(&engine.unwrap(), 2, 1, 0.0, vec![]).await.unwrap()
         };

@@ -205,12 +205,8 @@ async fn an_invoked_request_offers_others_beside_what_is_on_screen() {
 #[tokio::test]
 async fn an_offer_that_ran_out_of_time_gives_way_to_the_whole_line() {
     let is_late = AtomicBool::new(true);
+    let scripted = fixtures::engine(&["let bound = highest;", "let bound = lowest;"]);
     let engine = HookedEngine {
-        scripted: ScriptedEngine {
-            answers: &["let bound = highest;", "let bound = lowest;"],
-            learned: None,
-            takes: Duration::ZERO,
-        },
         generate: Box::new(move |scripted, request, abort| {
             let mut generated = scripted.generate(request, abort)?;
             if is_late.swap(false, Ordering::Relaxed) {
@@ -224,8 +220,7 @@ async fn an_offer_that_ran_out_of_time_gives_way_to_the_whole_line() {
             }
             Ok(generated)
         }),
-        prepared: Arc::default(),
-        continued: None,
+        ..scripted.hooked()
     };
     let (_folder, session) = session_with(engine).await;
     let cut = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
@@ -323,7 +318,12 @@ async fn prepares_after(
         let answer = scripted.generate(request, abort)?;
         fails.map_or(Ok(answer), |fails| Err(fails()))
     });
-    let engine = HookedEngine { scripted, generate, prepared: prepared.clone(), continued: None };
+    let count = prepared.clone();
+    let warm = Box::new(move |_: &_, _: &_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    });
+    let engine = HookedEngine { generate, warm, ..scripted.hooked() };
     let (_folder, session) = session_with(engine).await;
     end(session.clone()).await;
     session.focus(URI, CURSOR).unwrap();

@@ -95,12 +95,8 @@ async fn where_a_candidate_cannot_answer_the_adapter_that_serves_does() {
             _ => scripted.generate(request, abort),
         }
     };
-    let engine = HookedEngine {
-        scripted: fixtures::engine(&["x"]),
-        generate: Box::new(generate),
-        prepared: Arc::default(),
-        continued: None,
-    };
+    let scripted = fixtures::engine(&["x"]);
+    let engine = HookedEngine { generate: Box::new(generate), ..scripted.hooked() };
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
     let app = testing::app::start(&home, Config::default(), engine, clock, log).await;
     assert_eq!(testing::app::try_first_adapter(&app, |_| Ok(())).await.unwrap(), None);

@@ -7,7 +7,6 @@ use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, Request};
 use fixtures::HookedEngine;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -27,12 +26,7 @@ fn held_engine(asked: UnboundedSender<String>, hold: Receiver<()>) -> HookedEngi
         }
         scripted.generate(request, abort)
     });
-    HookedEngine {
-        scripted: fixtures::engine(&["call(x);"]),
-        generate,
-        prepared: Arc::default(),
-        continued: None,
-    }
+    HookedEngine { generate, ..fixtures::engine(&["call(x);"]).hooked() }
 }
 
 /// All requests wait for the engine at the same time, and it computes only the last.

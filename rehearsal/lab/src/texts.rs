@@ -3,7 +3,6 @@
 
 use anyhow::{Context, Result};
 use completion::prompt::FimPrompt;
-use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
 use engine::{Engine, Request};
@@ -103,17 +102,8 @@ fn draw(
     sample: usize,
 ) -> Result<Episode> {
     let sampling = Sampling { temperature: 1.0, seed: text.seq << 16 | sample as u64 };
-    let request = Request {
-        prompt: prompt.clone(),
-        adapter: 0,
-        sampling,
-        stop_rule: StopRule::LINE,
-        max_tokens: SAMPLE_TOKENS,
-        budget: SAMPLE_BUDGET,
-        min_token_probability: 0.0,
-        alternatives: 0,
-        context_wait: SAMPLE_BUDGET,
-    };
+    let request =
+        Request { sampling, budget: SAMPLE_BUDGET, ..Request::line(prompt.clone(), SAMPLE_TOKENS) };
     let generated = engine.generate(&request, &AtomicBool::new(false))?;
     let answer = generated.answers.into_iter().next().context("the model gave no answer")?;
     let behind_healing = answer.text.get(text.completion.healing.len()..).unwrap_or_default();

@@ -99,7 +99,6 @@ impl Agenda {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::prompt;
     use super::*;
     use crate::{ScorePrompt, ScoreRequest, Scored};
     use tokio::sync::oneshot;
@@ -111,7 +110,7 @@ mod tests {
     fn score(text: u32) -> (ScoreJob, Answer) {
         let (reply, answer) = oneshot::channel();
         let request = Box::new(ScoreRequest {
-            prompt: ScorePrompt::Fim(prompt()),
+            prompt: ScorePrompt::Fim(FimPrompt::default()),
             healing: String::new(),
             tokens: vec![text],
             adapters: vec![0],
@@ -171,7 +170,7 @@ mod tests {
         let now = Instant::now();
         let mut agenda = Agenda::new(PAUSE);
         agenda.take(Job::Score(score(1).0));
-        agenda.take(Job::Warm(Box::new(prompt())));
+        agenda.take(Job::Warm(Box::default()));
         assert!(matches!(agenda.next(now, None), Next::Do(Job::Warm(_))));
         assert!(matches!(agenda.next(now, None), Next::Do(Job::Score(_))));
     }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::scripted::ScriptedEngine;
+use crate::ScorePrompt;
+use crate::scripted::{HookedEngine, ScriptedEngine};
 use crate::unloading::UnloadingEngine;
-use crate::{Score, ScorePrompt};
 use std::sync::atomic::AtomicUsize;
 
 /// The time after which the model is unloaded here.
@@ -12,17 +12,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 fn scripted() -> Result<ScriptedEngine, EngineError> {
     Ok(ScriptedEngine { answers: &["x"], learned: None, takes: Duration::ZERO })
-}
-
-pub(super) fn prompt() -> FimPrompt {
-    FimPrompt {
-        context: None,
-        prefix: String::new(),
-        typed: String::new(),
-        line: String::new(),
-        healing: String::new(),
-        suffix: String::new(),
-    }
 }
 
 fn wait_for(what: &str, is_reached: impl Fn() -> bool) {
@@ -51,7 +40,7 @@ fn an_engine_that_nobody_asks_gives_its_memory_back_until_the_next_request() {
     let handle = EngineHandle::start(build, |_| (), unload).unwrap();
     until(&handle, Resident::Unloaded);
     assert_eq!(loads.load(Ordering::SeqCst), 1, "it stays unloaded while nobody asks");
-    handle.warm(prompt());
+    handle.warm(FimPrompt::default());
     wait_for("the model is loaded again", || loads.load(Ordering::SeqCst) == 2);
     until(&handle, Resident::Unloaded);
     assert_eq!(loads.load(Ordering::SeqCst), 2);
@@ -65,102 +54,21 @@ fn what_is_unloaded_on_request_stays_so_until_the_next_request() {
     let residence = unload.residence.clone();
     let build = move || UnloadingEngine::new(scripted, Box::new(|_| PathBuf::new()), residence);
     let handle = EngineHandle::start(build, |_| (), unload).unwrap();
-    handle.warm(prompt());
+    handle.warm(FimPrompt::default());
     handle.unload().unwrap();
     until(&handle, Resident::Unloaded);
     std::thread::sleep(AFTER);
     assert_eq!(handle.resident(), Resident::Unloaded);
-    handle.warm(prompt());
+    handle.warm(FimPrompt::default());
     until(&handle, Resident::Loaded);
 }
 
-type Generate =
-    dyn FnMut(&mut ScriptedEngine, &Request, &AtomicBool) -> Result<Generated, EngineError> + Send;
-
-type Warm = dyn FnMut(&FimPrompt, &AtomicBool) -> Result<(), EngineError> + Send;
-
-type Scored = Result<Vec<Score>, EngineError>;
-
-type ScoreText = dyn FnMut(&mut ScriptedEngine, &ScoreRequest, &AtomicBool) -> Scored + Send;
-
-type PromptKv = dyn FnMut(&[u32]) -> Option<Vec<u8>> + Send;
-
-/// A [`ScriptedEngine`] in whose place a test answers requests, and notes the prompts that are
-/// computed in advance or copied.
-struct Hooked {
-    scripted: ScriptedEngine,
-    generate: Box<Generate>,
-    warm: Box<Warm>,
-    score: Box<ScoreText>,
-    prompt_kv: Box<PromptKv>,
+fn hooked() -> HookedEngine {
+    scripted().unwrap().hooked()
 }
 
-/// An engine that does what the scripted one does.
-fn hooked() -> Hooked {
-    Hooked {
-        scripted: scripted().unwrap(),
-        generate: Box::new(|scripted, request, abort| scripted.generate(request, abort)),
-        warm: Box::new(|_, _| Ok(())),
-        score: Box::new(|scripted, request, abort| scripted.score(request, abort)),
-        prompt_kv: Box::new(|_| None),
-    }
-}
-
-impl Engine for Hooked {
-    fn info(&self) -> EngineInfo {
-        self.scripted.info()
-    }
-
-    fn tokenizer(&self) -> Tokenizer {
-        self.scripted.tokenizer()
-    }
-
-    fn generate(
-        &mut self,
-        request: &Request,
-        abort: &AtomicBool,
-    ) -> Result<Generated, EngineError> {
-        (self.generate)(&mut self.scripted, request, abort)
-    }
-
-    fn warm(&mut self, prompt: &FimPrompt, abort: &AtomicBool) -> Result<(), EngineError> {
-        (self.warm)(prompt, abort)
-    }
-
-    fn score(
-        &mut self,
-        request: &ScoreRequest,
-        abort: &AtomicBool,
-    ) -> Result<Vec<Score>, EngineError> {
-        (self.score)(&mut self.scripted, request, abort)
-    }
-
-    fn prompt_kv(&mut self, prompt: &[u32]) -> Option<Vec<u8>> {
-        (self.prompt_kv)(prompt)
-    }
-
-    fn load_adapter(
-        &mut self,
-        version: AdapterVersion,
-        path: &std::path::Path,
-        keep: &[AdapterVersion],
-    ) -> Result<(), EngineError> {
-        self.scripted.load_adapter(version, path, keep)
-    }
-}
-
-pub(super) fn request(line: &str) -> Request {
-    Request {
-        prompt: FimPrompt { line: line.into(), ..prompt() },
-        adapter: 0,
-        sampling: feedback::event::Sampling::GREEDY,
-        stop_rule: completion::stop_rule::StopRule::LINE,
-        max_tokens: 1,
-        budget: Duration::MAX,
-        min_token_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::ZERO,
-    }
+fn request(line: &str) -> Request {
+    Request::line(FimPrompt { line: line.into(), ..FimPrompt::default() }, 1)
 }
 
 #[test]
@@ -177,7 +85,7 @@ fn a_prompt_whose_other_code_was_left_out_is_computed_in_advance() {
     };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
-        Ok(Hooked { generate, warm, ..hooked() })
+        Ok(HookedEngine { generate, warm, ..hooked() })
     };
     let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -218,7 +126,7 @@ fn what_is_computed_ahead_comes_before_a_prompt_which_then_goes_on() {
     };
     let build = || {
         let (generate, warm) = (Box::new(generate), Box::new(warm));
-        Ok(Hooked { generate, warm, ..hooked() })
+        Ok(HookedEngine { generate, warm, ..hooked() })
     };
     let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let until = |count: usize| {
@@ -226,7 +134,7 @@ fn what_is_computed_ahead_comes_before_a_prompt_which_then_goes_on() {
             std::thread::sleep(Duration::from_millis(1));
         }
     };
-    handle.warm(prompt());
+    handle.warm(FimPrompt::default());
     until(1);
     handle.ahead(vec![request("next")]);
     until(3);
@@ -244,7 +152,7 @@ fn what_is_computed_ahead_ends_when_a_request_comes() {
         }
         scripted.generate(request, abort)
     };
-    let build = || Ok(Hooked { generate: Box::new(generate), ..hooked() });
+    let build = || Ok(HookedEngine { generate: Box::new(generate), ..hooked() });
     let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     handle.ahead(vec![request("first"), request(ENDLESS), request("never")]);
@@ -276,7 +184,7 @@ fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request(
     };
     let build = || {
         let (generate, prompt_kv) = (Box::new(generate), Box::new(prompt_kv));
-        Ok(Hooked { generate, prompt_kv, ..hooked() })
+        Ok(HookedEngine { generate, prompt_kv, ..hooked() })
     };
     let handle = EngineHandle::start(build, |_| (), IdleRule::default()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -300,7 +208,8 @@ fn a_prompt_is_copied_before_anything_is_computed_ahead_and_not_after_a_request(
 
 #[tokio::test]
 async fn a_thread_that_panics_is_known_and_one_that_ends_by_itself_is_no_trouble() {
-    let panicking = Hooked { generate: Box::new(|_, _, _| panic!("let canary = 1;")), ..hooked() };
+    let panicking =
+        HookedEngine { generate: Box::new(|_, _, _| panic!("let canary = 1;")), ..hooked() };
     let handle = EngineHandle::start(move || Ok(panicking), |_| (), IdleRule::default()).unwrap();
     let panicked = handle.panicked();
     let asked = handle.generate(request("a"), Arc::default()).await;
@@ -334,12 +243,13 @@ fn a_score_gives_way_to_a_key_and_to_a_request_and_then_continues() {
     };
     let (busy, idle) = (Arc::<Mutex<Vec<bool>>>::default(), IdleRule::default());
     let told = busy.clone();
-    let build = || Ok(Hooked { generate: Box::new(generate), score: Box::new(score), ..hooked() });
+    let build =
+        || Ok(HookedEngine { generate: Box::new(generate), score: Box::new(score), ..hooked() });
     let handle = EngineHandle::start(build, move |busy| told.lock().push(busy), idle).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let scoring = handle.clone();
     let score = runtime.spawn(async move {
-        let prompt = ScorePrompt::Fim(prompt());
+        let prompt = ScorePrompt::Fim(FimPrompt::default());
         let (healing, tokens, adapters) = (String::new(), vec![1], vec![2, 1]);
         scoring.score(ScoreRequest { prompt, healing, tokens, adapters }).await
     });

@@ -6,15 +6,12 @@ mod other_code;
 mod two_texts;
 
 use completion::prompt::FimPrompt;
-use completion::stop_rule::StopRule;
 use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
 use engine::speed::PromptSpeed;
 use engine::{Engine, Generated, Request};
-use feedback::event::Sampling;
 use models::fim::FimTemplate;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 fn file() -> PathBuf {
     let folder = std::env::var_os("HONE_TEST_MODELS").map(PathBuf::from);
@@ -44,29 +41,12 @@ fn load(template: &'static FimTemplate) -> LlamaEngine {
 
 /// A prompt of one document, without other code, at the end of a line.
 fn prompt(prefix: &str, line: &str) -> FimPrompt {
-    FimPrompt {
-        context: None,
-        prefix: prefix.into(),
-        typed: String::new(),
-        line: line.into(),
-        healing: String::new(),
-        suffix: String::new(),
-    }
+    FimPrompt { prefix: prefix.into(), line: line.into(), ..FimPrompt::default() }
 }
 
 /// Asks the plain model for a few tokens of a line, and waits for whatever the prompt shows.
 fn request(prompt: FimPrompt) -> Request {
-    Request {
-        prompt,
-        adapter: 0,
-        sampling: Sampling::GREEDY,
-        stop_rule: StopRule::LINE,
-        max_tokens: 4,
-        budget: Duration::from_secs(300),
-        min_token_probability: 0.0,
-        alternatives: 0,
-        context_wait: Duration::MAX,
-    }
+    Request::line(prompt, 4)
 }
 
 fn generate(engine: &mut LlamaEngine, request: &Request) -> Generated {

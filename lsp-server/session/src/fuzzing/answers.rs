@@ -5,8 +5,6 @@ use engine::{Answer, Generated, Request};
 use feedback::event::{StopReason, TokenRecord};
 use fixtures::HookedEngine;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 /// Log-probability of each byte. An answer is likely enough to be shown.
@@ -15,10 +13,8 @@ const LOGPROB: f32 = -0.001;
 /// An engine whose answers depend on nothing but the prompt.
 pub fn engine() -> HookedEngine {
     HookedEngine {
-        scripted: fixtures::engine(&[]),
         generate: Box::new(|_, request, _| Ok(generated(request))),
-        prepared: Arc::new(AtomicUsize::new(0)),
-        continued: None,
+        ..fixtures::engine(&[]).hooked()
     }
 }
 

@@ -116,7 +116,7 @@ impl Walk {
             Ok(generated)
         });
         let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
-        let engine = HookedEngine { scripted, generate, prepared: Arc::default(), continued: None };
+        let engine = HookedEngine { generate, ..scripted.hooked() };
         let (home, session) = session_as_set(config, engine).await;
         // Imports are read below an open folder.
         session.open_folder(&root);

@@ -31,12 +31,7 @@ async fn a_request_that_reaches_the_engine_takes_three_locks_and_one_from_the_sc
 async fn a_request_that_the_engine_fails_takes_three_locks() {
     let fail = |_: &mut ScriptedEngine, _: &_, _: &_| Err(EngineError::Failed("no memory".into()));
     let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
-    let engine = HookedEngine {
-        scripted,
-        generate: Box::new(fail),
-        prepared: Arc::default(),
-        continued: None,
-    };
+    let engine = HookedEngine { generate: Box::new(fail), ..scripted.hooked() };
     let (_folder, session) = session_with(engine).await;
     session.locks_taken();
     session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap_err();

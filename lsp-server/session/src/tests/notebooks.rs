@@ -34,7 +34,7 @@ impl Editor {
             scripted.generate(request, abort)
         });
         let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
-        let engine = HookedEngine { scripted, generate, prepared: Arc::default(), continued: None };
+        let engine = HookedEngine { generate, ..scripted.hooked() };
         let mut config = Config::default();
         config.lab.gate = false;
         config.completion.context_chars = Some(context_chars);

@@ -3,7 +3,7 @@ use crate::testing;
 use engine::scripted::ScriptedEngine;
 use feedback::clock::ManualClock;
 use feedback::log::MemoryLog;
-use fixtures::overflow::Overflows;
+use fixtures::overflowing;
 use host::paths::Paths;
 use models::team::frame::FrameMap;
 use settings::{Config, TeamConfig};
@@ -100,7 +100,7 @@ async fn a_contribution_spends_no_less_than_those_before_and_has_a_bounded_round
 async fn a_refused_version_leaves_what_was_kept_and_is_refused_again_without_a_check() {
     let (_folder, home) = fixtures::home();
     let config = Config { team: TeamConfig::default(), ..Config::default() };
-    let engine = Overflows(fixtures::engine(&["call(x);"]), 1);
+    let engine = overflowing(fixtures::engine(&["call(x);"]), 1);
     let clock = Arc::new(ManualClock::starting_at(0));
     let app =
         testing::app::start(&home, config, engine, clock, Arc::new(MemoryLog::default())).await;

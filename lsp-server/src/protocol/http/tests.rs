@@ -38,7 +38,6 @@ async fn api() -> Api {
     let held = Arc::new(AtomicBool::new(false));
     let (count, holds) = (asked.clone(), held.clone());
     let engine = HookedEngine {
-        scripted: fixtures::engine(&[]),
         generate: Box::new(move |scripted, request, abort| {
             count.fetch_add(1, Ordering::Relaxed);
             while holds.load(Ordering::Relaxed) {
@@ -53,8 +52,7 @@ async fn api() -> Api {
             };
             engine::Engine::generate(scripted, request, abort)
         }),
-        prepared: Arc::default(),
-        continued: None,
+        ..fixtures::engine(&[]).hooked()
     };
     let app = testing::app::start(&home, config, engine, clock.clone(), log.clone()).await;
     Api { clients: HttpClients::new(app), clock, log, asked, held, _folder: folder }

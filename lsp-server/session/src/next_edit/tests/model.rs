@@ -6,10 +6,10 @@ use crate::Session;
 use crate::next_edit::OfferedEdit;
 use crate::request::Trigger;
 use completion::document::Position;
+use engine::EngineError;
 use engine::continuation::{Continuation, Continued};
 use engine::scripted::ScriptedEngine;
 use engine::worker::{EngineHandle, IdleRule};
-use engine::{Engine, EngineError};
 use feedback::clock::{Clock, ManualClock};
 use feedback::event::{EventKind, NextEditKind, NextEditOutcome};
 use feedback::log::MemoryLog;
@@ -55,12 +55,7 @@ fn writer(
             took: Duration::ZERO,
         })
     };
-    HookedEngine {
-        scripted: scripted(),
-        generate: Box::new(|scripted, request, abort| scripted.generate(request, abort)),
-        prepared: Arc::default(),
-        continued: Some(Box::new(continued)),
-    }
+    HookedEngine { continued: Box::new(continued), ..scripted().hooked() }
 }
 
 fn scripted() -> ScriptedEngine {
