@@ -81,34 +81,21 @@ impl Lora {
     /// A new adapter, which changes nothing yet: A is uniform in ±1/√in (PEFT's
     /// `kaiming_uniform_(a=√5)`), and B is zero.
     pub fn fresh(shape: &Shape, rank: usize, alpha: f32, seed: u64) -> Result<Lora> {
-        Lora::fresh_above(shape, 0, rank, alpha, seed)
-    }
-
-    /// The same on the layers from `first` on.
-    pub fn fresh_above(
-        shape: &Shape,
-        first: usize,
-        rank: usize,
-        alpha: f32,
-        seed: u64,
-    ) -> Result<Lora> {
         let mut random = StdRng::seed_from_u64(seed);
         let layers = (0..shape.layers)
-            .map(|layer| {
-                let maps = if layer < first { &[] } else { shape.maps() };
-                maps.iter()
-                    .map(|map| {
-                        let (rows_out, rows_in) = shape.map(*map);
-                        let bound = 1.0 / (rows_in as f32).sqrt();
-                        let a: Vec<f32> = (0..rank * rows_in)
-                            .map(|_| random.random_range(-bound..bound))
-                            .collect();
-                        Ok(LoraLayer {
-                            a: matrix(a, rank, rows_in)?,
-                            b: matrix(vec![0f32; rows_out * rank], rows_out, rank)?,
-                        })
+            .map(|_| {
+                let maps = shape.maps().iter();
+                maps.map(|map| {
+                    let (rows_out, rows_in) = shape.map(*map);
+                    let bound = 1.0 / (rows_in as f32).sqrt();
+                    let a: Vec<f32> =
+                        (0..rank * rows_in).map(|_| random.random_range(-bound..bound)).collect();
+                    Ok(LoraLayer {
+                        a: matrix(a, rank, rows_in)?,
+                        b: matrix(vec![0f32; rows_out * rank], rows_out, rank)?,
                     })
-                    .collect::<Result<_>>()
+                })
+                .collect::<Result<_>>()
             })
             .collect::<Result<_>>()?;
         Ok(Lora { rank, shared_rank: 0, alpha, layers })

@@ -23,14 +23,12 @@ use learner::model::known_prompts::KnownPrompts;
 use learner::model::lm_head::Target;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
-use learner::model::weights::{DOWN, GATE, Shape, UP};
 use learner::ppo;
 use learner::ppo::batch::{Batch, Sample};
 use learner::ppo::trained_part::TrainedPart;
 use models::disk_cache::DiskCache;
 use models::gguf::Gguf;
 use models::vocab::Vocab;
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -45,12 +43,7 @@ pub struct Arguments {
     /// The folder that keeps the prompts for the next variant
     #[arg(long)]
     prompts: PathBuf,
-    /// NAME=VALUE,…: settings of `lab.ppo`, or `batch`, `first`, `average`,
-    /// `maps`, `samples` and `band`. The adapter changes no layer before `first`, and with
-    /// `maps=attention` no map of the feed-forward part. With `average` a running mean of the
-    /// weights serves, of which an update keeps this share. Of the samples of `hone-lab texts
-    /// --samples` each text has `samples` at most. With `band` only texts are learned from that a
-    /// sample comes near and none gives: so many edits for each character of its first line at most
+    /// NAME=VALUE,…: settings of `lab.ppo`, or `batch`, the number of texts of an update
     #[arg(long = "variant")]
     variants: Vec<Variant>,
     /// The largest number of episodes of a home
@@ -74,19 +67,6 @@ struct Variant {
     name: String,
     hyper: Hyper,
     batch: usize,
-    first: usize,
-    maps: Maps,
-    average: f64,
-    samples: usize,
-    band: f64,
-}
-
-/// The maps that an adapter in A and B changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Maps {
-    All,
-    Attention,
 }
 
 impl FromStr for Variant {
@@ -94,31 +74,19 @@ impl FromStr for Variant {
 
     fn from_str(text: &str) -> Result<Variant, String> {
         let mut hyper = serde_json::to_value(Hyper::default()).map_err(|e| e.to_string())?;
-        let (mut batch, mut first) = (16, 0);
-        let (mut average, mut samples, mut band) = (0.0, usize::MAX, 0.0);
-        let mut maps = Maps::All;
+        let mut batch = 16;
         for part in text.split(',').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').ok_or(format!("{part} is not NAME=VALUE"))?;
-            let number = || value.parse().map_err(|_| format!("{value} is not a number"));
-            let share = || value.parse().map_err(|_| format!("{value} is not a number"));
-            match name {
-                "batch" => batch = number()?,
-                "first" => first = number()?,
-                "average" => average = share()?,
-                "maps" => {
-                    maps = serde_json::from_value(value.into()).map_err(|e| e.to_string())?;
-                }
-                "samples" => samples = number()?,
-                "band" => band = share()?,
-                _ => {
-                    let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
-                    *hyper.get_mut(name).ok_or(format!("{name} is not a setting"))? = value;
-                }
+            if name == "batch" {
+                batch = value.parse().map_err(|_| format!("{value} is not a number"))?;
+            } else {
+                let value = serde_json::from_str(value).map_err(|e| e.to_string())?;
+                *hyper.get_mut(name).ok_or(format!("{name} is not a setting"))? = value;
             }
         }
         let hyper = serde_json::from_value(hyper).map_err(|e| e.to_string())?;
         let name = text.to_owned();
-        Ok(Variant { name, hyper, batch, first, maps, average, samples, band })
+        Ok(Variant { name, hyper, batch })
     }
 }
 
@@ -145,9 +113,6 @@ impl Score {
     }
 }
 
-/// The running mean is warmed up: after n updates its decay is at most n / (n + 9).
-const AVERAGE_WARMUP: f64 = 9.0;
-
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let gguf = Gguf::open(&arguments.model)?;
     let base = Base::open(&gguf)?;
@@ -171,8 +136,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             let started = Instant::now();
             let cache = DiskCache::new(&arguments.prompts, &format!("learner {}", base.sha256));
             let mut cache = KnownPrompts::new(Some(cache.map_err(anyhow::Error::msg)?), None);
-            let episodes = few_samples(episodes, variant.samples);
-            let texts = score_stream(&base, &episodes, variant, &mut cache, &|texts| {
+            let texts = score_stream(&base, episodes, variant, &mut cache, &|texts| {
                 if arguments.batches {
                     println!("{}", row(texts));
                 }
@@ -225,12 +189,6 @@ fn characters(texts: &[ScoredText], score: fn(&ScoredText) -> &Score) -> Vec<usi
     texts.iter().map(|text| score(text).lines.right_characters).collect()
 }
 
-/// The texts, each with at most so many of its samples, which follow it.
-fn few_samples(episodes: &[Episode], samples: usize) -> Vec<Episode> {
-    let of_text = episodes.chunk_by(|_, next| is_drawn(next));
-    of_text.flat_map(|text| text.iter().take(samples.saturating_add(1))).cloned().collect()
-}
-
 fn episodes(home: &Path, sha256: &str) -> anyhow::Result<Vec<Episode>> {
     if home.is_file() {
         return lines::episodes(home);
@@ -258,33 +216,18 @@ fn score_stream(
     let hyper = &variant.hyper;
     let imitating = Hyper { demonstration_coefficient: 1.0, ..hyper.clone() };
     let (shape, rank, alpha) = (&base.model.shape, hyper.lora_rank, hyper.lora_alpha);
-    let mut lora = Lora::fresh_above(shape, variant.first, rank, alpha, 1)?;
-    if variant.maps == Maps::Attention {
-        leave_out_feed_forward(&mut lora, shape)?;
-    }
+    let mut lora = Lora::fresh(shape, rank, alpha, 1)?;
     let mut part = TrainedPart::Full;
     let mut optimizer = part.optimizer(&lora);
-    let mut served = lora.clone();
     let mut texts = vec![];
     for (index, fresh) in episodes.chunks(variant.batch).enumerate() {
-        // What was drawn is no text that anybody wrote.
-        let written: Vec<Episode> =
-            fresh.iter().filter(|episode| !is_drawn(episode)).cloned().collect();
-        if let Ok(batch) = Batch::new(&written, &base.inputs(&imitating)) {
+        if let Ok(batch) = Batch::new(fresh, &base.inputs(&imitating)) {
             let kv = prompts(base, &batch, Some(cache))?;
-            let seen = score(base, &batch, &kv, &served)?;
+            let seen = score(base, &batch, &kv, &lora)?;
             scored(&seen);
             texts.extend(seen);
         }
-        let learned = if variant.band > 0.0 {
-            near_misses(fresh, variant.band, &base.vocab)
-        } else {
-            fresh.to_vec()
-        };
-        let Ok(mut batch) = Batch::new(&learned, &base.inputs(hyper)) else { continue };
-        // Each sample names what was written instead. One demonstration of that is enough.
-        let drawn: HashSet<u64> = fresh.iter().filter(|e| is_drawn(e)).map(|e| e.seq).collect();
-        batch.samples.retain(|sample| sample.verdict.is_some() || !drawn.contains(&sample.seq));
+        let Ok(batch) = Batch::new(fresh, &base.inputs(hyper)) else { continue };
         let kv = prompts(base, &batch, Some(cache))?;
         let seed = index as u64 + 1;
         let start = ppo::UpdateStart { lora, optimizer, part, fresh: index == 0, seed };
@@ -297,56 +240,11 @@ fn score_stream(
         };
         let update = ppo::update(&update_inputs, start, &mut |_, _, _| Ok(()))?;
         (lora, part, optimizer) = (update.lora, update.part, update.optimizer);
-        // After a few updates the mean must not consist of the base for the most part.
-        let updates = index as f64 + 1.0;
-        let decay = variant.average.min(updates / (updates + AVERAGE_WARMUP));
-        let mean = served
-            .tensors()
-            .zip(lora.tensors())
-            .map(|(mean, new)| anyhow::Ok(((mean * decay)? + (new * (1.0 - decay))?)?));
-        let mean = mean.collect::<anyhow::Result<Vec<_>>>()?;
-        served.replace(mean);
     }
     ensure!(!texts.is_empty(), "the events contain no typed text");
     // Batches of another size order the texts otherwise, and variants are compared text by text.
     texts.sort_by_key(|text| text.seq);
     Ok(texts)
-}
-
-/// Where A and B are both 0, so are their gradients, and the pair stays without effect.
-fn leave_out_feed_forward(lora: &mut Lora, shape: &Shape) -> anyhow::Result<()> {
-    for layer in &mut lora.layers {
-        for (pair, map) in layer.iter_mut().zip(shape.maps()) {
-            if [GATE, UP, DOWN].contains(map) {
-                pair.a = pair.a.zeros_like()?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns true if an episode is a sample of `hone-lab texts --samples`.
-fn is_drawn(episode: &Episode) -> bool {
-    episode.completion.sampling.temperature > 0.0
-}
-
-/// The texts that a sample comes near and none gives, by the edits for each character of the first
-/// line. A text's samples follow it.
-fn near_misses(episodes: &[Episode], band: f64, vocab: &Vocab) -> Vec<Episode> {
-    let of_text = episodes.chunk_by(|_, next| is_drawn(next));
-    let near = of_text.filter(|text| {
-        let typed = text[0].replacement.as_deref().unwrap_or_default();
-        let bytes: Vec<u8> = typed.iter().flat_map(|token| vocab.piece(*token)).copied().collect();
-        let bytes = String::from_utf8_lossy(&bytes);
-        let written = bytes.strip_prefix(&text[0].completion.healing).unwrap_or(&bytes);
-        let line = written.lines().next().unwrap_or_default();
-        let edits = |drawn: &Episode| strsim::levenshtein(line, &drawn.completion.shown);
-        let nearest = text[1..].iter().map(edits).min();
-        nearest.is_some_and(|edits| {
-            edits > 0 && edits as f64 <= band * line.chars().count().max(1) as f64
-        })
-    });
-    near.map(|text| text[0].clone()).collect()
 }
 
 /// The scores of each text under the base and under the adapter.

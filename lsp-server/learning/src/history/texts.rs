@@ -38,7 +38,7 @@ impl Written {
     }
 
     /// The prompt at the cursor. It shows no other code than that of the document.
-    pub fn prompt(&self, window: Window) -> FimPrompt {
+    fn prompt(&self, window: Window) -> FimPrompt {
         let document = Rope::from_str(&self.text);
         let cursor = self.cursor.min(document.len_chars());
         PromptLayout::new(&document, cursor, window).prompt(&document, cursor, window)
