@@ -3,11 +3,11 @@
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use rehearsal::client::{Client, TriggerKind};
+use rehearsal::client::{OwnHome, TriggerKind};
 use rehearsal::document::Position;
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[derive(Parser)]
@@ -34,32 +34,13 @@ const AFTER: &str = "\n    return total / len(values)\n";
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let home = tempfile::tempdir()?;
-    let models = home.path().join("models");
-    std::fs::create_dir(&models)?;
-    for entry in std::fs::read_dir(&arguments.models)? {
-        let entry = entry?;
-        let here = models.join(entry.file_name());
-        // A link costs nothing, but not every file system has one, and none goes from disk to disk.
-        if entry.path().is_file() && std::fs::hard_link(entry.path(), &here).is_err() {
-            std::fs::copy(entry.path(), &here)?;
-        }
-    }
-    std::fs::write(
-        home.path().join("config.toml"),
-        format!(
-            "model.name = \"{}\"\nlearning.enabled = false\nlab.gate = false\n\
-             lab.max_tokens = 4\nlab.budget_ms = 600000\n",
-            arguments.model
-        ),
-    )?;
-    let hone = |args: &[&str]| {
-        let mut command = Command::new(&arguments.hone);
-        command.env("HONE_HOME", home.path()).args(args).stderr(Stdio::inherit());
-        command
-    };
-    let client = Client::spawn(&mut hone(&["lsp"]))?;
-    client.initialize(&[])?;
+    let settings = format!(
+        "model.name = \"{}\"\nlearning.enabled = false\nlab.gate = false\n\
+         lab.max_tokens = 4\nlab.budget_ms = 600000\n",
+        arguments.model
+    );
+    let home = OwnHome::new(&arguments.hone, &arguments.models, &settings)?;
+    let client = home.editor()?;
     client.open("file:///mean.py", "python", &format!("{BEFORE}{AFTER}"))?;
     let position = Position { line: 3, character: 17 };
     let started = Instant::now();
@@ -67,8 +48,7 @@ fn main() -> Result<()> {
         client.inline_completion_async("file:///mean.py", position, TriggerKind::Automatic)?;
     let items = rehearsal::client::items(client.wait_for(pending, LIMIT)?);
     let took = started.elapsed();
-    let status = hone(&["status", "--json"]).output()?;
-    hone(&["stop"]).stdout(Stdio::null()).status()?;
+    let status = home.hone(&["status", "--json"]).stderr(Stdio::inherit()).output()?;
     let status: Value = serde_json::from_slice(&status.stdout).context("hone status --json")?;
     let backend = status["model"]["backend"].as_str().context("no backend in the status")?;
     let items = items?;
