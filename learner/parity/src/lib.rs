@@ -4,8 +4,7 @@
 //! both.
 
 use completion::prompt::FimPrompt;
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::{Engine, Generated, Request, ScorePrompt, ScoreRequest};
 use feedback::event::{AdapterVersion, Sampling};
 use learner::kernels::matrix;
@@ -38,19 +37,7 @@ impl Sequence {
 
 /// An engine that computes on one thread of the CPU.
 pub fn engine(path: &Path, template: &'static FimTemplate) -> LlamaEngine {
-    let config = LlamaConfig {
-        path: path.to_owned(),
-        template,
-        threads: 1,
-        adapts_threads: false,
-        scores_in_background: false,
-        gpu_layers: Some(0),
-        prompt_tokens: 64,
-        micro_batch: None,
-        records_experts: true,
-        loaded: LoadedModel::default(),
-        speed: PromptSpeed::default(),
-    };
+    let config = LlamaConfig::on_cpu(path, template, 1, 64);
     LlamaEngine::load(&config).expect("llama.cpp loads the model")
 }
 

@@ -7,8 +7,7 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Parser;
 use completion::prompt::FimPrompt;
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::{Engine, Request};
 use feedback::event::TokenRecord;
 use models::fim_tokens;
@@ -52,18 +51,11 @@ struct Bench {
 
 impl Bench {
     fn engine(&self, gpu_layers: Option<u32>, micro_batch: Option<usize>) -> Result<LlamaEngine> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let config = LlamaConfig {
-            path: self.path.clone(),
-            template: self.template,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            adapts_threads: false,
-            scores_in_background: false,
             gpu_layers,
-            prompt_tokens: PROMPT_TOKENS,
             micro_batch,
-            records_experts: true,
-            loaded: LoadedModel::default(),
-            speed: PromptSpeed::default(),
+            ..LlamaConfig::on_cpu(&self.path, self.template, threads, PROMPT_TOKENS)
         };
         LlamaEngine::load(&config).map_err(|error| anyhow!("{error}"))
     }

@@ -101,6 +101,28 @@ pub struct LlamaConfig {
 }
 
 impl LlamaConfig {
+    /// An engine that computes on so many threads of the CPU, whatever else the machine does.
+    pub fn on_cpu(
+        path: &Path,
+        template: &'static FimTemplate,
+        threads: usize,
+        prompt_tokens: usize,
+    ) -> LlamaConfig {
+        LlamaConfig {
+            path: path.to_owned(),
+            template,
+            threads,
+            adapts_threads: false,
+            scores_in_background: false,
+            gpu_layers: Some(0),
+            prompt_tokens,
+            micro_batch: None,
+            records_experts: true,
+            loaded: LoadedModel::default(),
+            speed: PromptSpeed::default(),
+        }
+    }
+
     /// Returns true if layers of the model are put on a GPU.
     pub fn may_use_gpu(&self) -> bool {
         self.gpu_layers != Some(0) && free_gpu().is_ok_and(|gpu| gpu.is_some())

@@ -5,8 +5,7 @@ use adapters::registry::adapter_file;
 use anyhow::{Context, Result, ensure};
 use engine::EngineError;
 use engine::cached::CachedEngine;
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::unloading::{AdapterFiles, UnloadingEngine};
 use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock, MovableClock, SystemClock};
@@ -324,17 +323,9 @@ pub fn engine_config(config: &Config, model: &Path, template: &'static FimTempla
         threads => threads,
     };
     LlamaConfig {
-        path: model.to_owned(),
-        template,
-        threads,
         adapts_threads: config.model.threads == 0,
-        scores_in_background: false,
         gpu_layers: config.model.gpu_layers,
-        prompt_tokens: config.lab.prompt_tokens,
-        micro_batch: None,
-        records_experts: true,
-        loaded: LoadedModel::default(),
-        speed: PromptSpeed::default(),
+        ..LlamaConfig::on_cpu(model, template, threads, config.lab.prompt_tokens)
     }
 }
 

@@ -2,8 +2,7 @@
 //! nothing had been offered there.
 
 use anyhow::{Context, Result};
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::{LlamaConfig, LlamaEngine};
 use learning::history::texts::{Episodes, Written};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -34,20 +33,9 @@ pub fn run(args: &TextsArgs) -> Result<()> {
     let texts = BufReader::new(File::open(&args.texts).with_context(named)?);
     let found = models::inspect::inspect(&args.model, args.template.as_deref())?;
     let config = Config::default();
-    let engine = LlamaEngine::load(&LlamaConfig {
-        path: args.model.clone(),
-        template: found.template,
-        threads: 1,
-        adapts_threads: false,
-        scores_in_background: false,
-        gpu_layers: Some(0),
-        prompt_tokens: config.lab.prompt_tokens,
-        micro_batch: None,
-        records_experts: true,
-        loaded: LoadedModel::default(),
-        speed: PromptSpeed::default(),
-    })
-    .map_err(|error| anyhow::anyhow!("{error}"))?;
+    let prompt_tokens = config.lab.prompt_tokens;
+    let engine = LlamaConfig::on_cpu(&args.model, found.template, 1, prompt_tokens);
+    let engine = LlamaEngine::load(&engine).map_err(|error| anyhow::anyhow!("{error}"))?;
     let window = config.lab.window();
     for (number, line) in texts.lines().enumerate() {
         let mut written: Written = serde_json::from_str(&line?)

@@ -6,8 +6,7 @@ mod other_code;
 mod two_texts;
 
 use completion::prompt::FimPrompt;
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::{Engine, Generated, Request};
 use models::fim::FimTemplate;
 use std::path::{Path, PathBuf};
@@ -24,17 +23,8 @@ fn file() -> PathBuf {
 /// An engine that reads prompts of up to 512 tokens on one thread.
 fn load(template: &'static FimTemplate) -> LlamaEngine {
     let config = LlamaConfig {
-        path: file(),
-        template,
-        threads: 1,
-        adapts_threads: false,
         scores_in_background: true,
-        gpu_layers: Some(0),
-        prompt_tokens: 512,
-        micro_batch: None,
-        records_experts: true,
-        loaded: LoadedModel::default(),
-        speed: PromptSpeed::default(),
+        ..LlamaConfig::on_cpu(&file(), template, 1, 512)
     };
     LlamaEngine::load(&config).unwrap()
 }

@@ -6,8 +6,7 @@ use crate::lines::first_line;
 use anyhow::{Context, Result};
 use completion::prompt::{FimPrompt, PromptLayout, Window};
 use engine::cached::KvAccess;
-use engine::llama::{LlamaConfig, LlamaEngine, LoadedModel};
-use engine::speed::PromptSpeed;
+use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::{Engine, EngineError, ScorePrompt, ScoreRequest};
 use models::gguf::Gguf;
 use models::vocab::Vocab;
@@ -97,18 +96,10 @@ impl Scorer {
         let lab = settings::Config::default().lab;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let engine = LlamaEngine::load(&LlamaConfig {
-            path: model.to_owned(),
-            template: found.template,
-            threads,
             // Other programs may need the cores.
             adapts_threads: true,
-            scores_in_background: false,
-            gpu_layers: Some(0),
-            prompt_tokens: lab.prompt_tokens,
-            micro_batch: None,
             records_experts: false,
-            loaded: LoadedModel::default(),
-            speed: PromptSpeed::default(),
+            ..LlamaConfig::on_cpu(model, found.template, threads, lab.prompt_tokens)
         })?;
         let vocab = Vocab::from_gguf(&Gguf::open(model)?)?;
         Ok(Scorer { engine, vocab, layout: None, max_tokens: lab.max_tokens })
