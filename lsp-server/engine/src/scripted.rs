@@ -25,6 +25,36 @@ pub struct ScriptedEngine {
     pub takes: Duration,
 }
 
+/// An answer with a line break behind this text. Each byte is a token.
+pub fn answer(healing: &str, text: &str, logprob: f32) -> Answer {
+    let text = format!("{healing}{text}\n").into_bytes();
+    let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob };
+    Answer {
+        tokens: text.iter().map(token).collect(),
+        visible_logprobs: vec![logprob; text.len()],
+        healed: healing.len(),
+        ends: (1..=text.len()).collect(),
+        text,
+        given_up: None,
+        stop: StopReason::Newline,
+        decode_time: Duration::ZERO,
+        experts: None,
+    }
+}
+
+/// Answers to a prompt of one token.
+pub fn generated(answers: Vec<Answer>) -> Generated {
+    Generated {
+        prompt: vec![0],
+        adapter_from: 0,
+        prompt_reused: 0,
+        prompt_evaluated: 1,
+        prompt_time: Duration::ZERO,
+        without_context: false,
+        answers,
+    }
+}
+
 impl Engine for ScriptedEngine {
     fn info(&self) -> EngineInfo {
         EngineInfo { backend: "scripted".into(), reads_files: true, speed: PromptSpeed::default() }
@@ -47,34 +77,12 @@ impl Engine for ScriptedEngine {
         }
         let learned = self.learned.filter(|_| request.adapter > 0);
         let answers = learned.unwrap_or(self.answers);
-        let answer = |text: &&str| {
-            let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob: LOGPROB };
-            let text = format!("{}{text}\n", request.prompt.healing).into_bytes();
-            let tokens = text.iter().map(token).collect();
-            let visible_logprobs = vec![LOGPROB; text.len()];
-            let healed = request.prompt.healing.len();
-            Answer {
-                tokens,
-                visible_logprobs,
-                healed,
-                ends: (1..=text.len()).collect(),
-                text,
-                given_up: None,
-                stop: StopReason::Newline,
-                decode_time: self.takes,
-                experts: None,
-            }
+        let answer = |text: &&str| Answer {
+            decode_time: self.takes,
+            ..answer(&request.prompt.healing, text, LOGPROB)
         };
         let wanted = 1 + request.alternatives;
-        Ok(Generated {
-            prompt: vec![0],
-            adapter_from: 0,
-            prompt_reused: 0,
-            prompt_evaluated: 1,
-            prompt_time: Duration::ZERO,
-            without_context: false,
-            answers: answers.iter().take(wanted).map(answer).collect(),
-        })
+        Ok(generated(answers.iter().take(wanted).map(answer).collect()))
     }
 
     /// The engine has nothing to compute in advance.

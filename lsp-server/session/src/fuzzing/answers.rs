@@ -1,11 +1,10 @@
 //! What the engine of the played editor says: texts that are made from the text around the cursor,
 //! so that they open, close and repeat what stands there.
 
-use engine::{Answer, Generated, Request};
-use feedback::event::{StopReason, TokenRecord};
+use engine::scripted::{self, answer};
+use engine::{Generated, Request};
 use fixtures::HookedEngine;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Duration;
 
 /// Log-probability of each byte. An answer is likely enough to be shown.
 const LOGPROB: f32 = -0.001;
@@ -27,31 +26,7 @@ fn generated(request: &Request) -> Generated {
             texts.push(text);
         }
     }
-    Generated {
-        prompt: vec![0],
-        adapter_from: 0,
-        prompt_reused: 0,
-        prompt_evaluated: 1,
-        prompt_time: Duration::ZERO,
-        without_context: false,
-        answers: texts.iter().map(|text| answer(&prompt.healing, text)).collect(),
-    }
-}
-
-fn answer(healing: &str, text: &str) -> Answer {
-    let text = format!("{healing}{text}\n").into_bytes();
-    let token = |&byte: &u8| TokenRecord { id: u32::from(byte), logprob: LOGPROB };
-    Answer {
-        tokens: text.iter().map(token).collect(),
-        visible_logprobs: vec![LOGPROB; text.len()],
-        healed: healing.len(),
-        ends: (1..=text.len()).collect(),
-        text,
-        given_up: None,
-        stop: StopReason::Newline,
-        decode_time: Duration::ZERO,
-        experts: None,
-    }
+    scripted::generated(texts.iter().map(|text| answer(&prompt.healing, text, LOGPROB)).collect())
 }
 
 /// The text number `number` for a cursor between these two texts.
