@@ -121,49 +121,15 @@ pub fn adapter<T: Float>(shape: &Shape, rank: usize, seed: u64) -> Lora {
     Lora { rank, shared_rank: 0, alpha: 3.0, layers }
 }
 
-/// The texts of the tokens in the file's vocabulary. The last three are control tokens.
-pub const TOKENS: [&str; 40] = [
-    "a",
-    "b",
-    "c",
-    "d",
-    "e",
-    "f",
-    "g",
-    "h",
-    "i",
-    "j",
-    "k",
-    "l",
-    "m",
-    "n",
-    "o",
-    "p",
-    "q",
-    "r",
-    "s",
-    "t",
-    "ab",
-    "abc",
-    "ba",
-    "cd",
-    "Ċ",
-    "Ġ",
-    "ĠĠ",
-    "Ġa",
-    "(",
-    ")",
-    ";",
-    "=",
-    "1",
-    "2",
-    "fn",
-    ")ĊĊ",
-    ")Ċ",
-    "<|fim_prefix|>",
-    "<|fim_suffix|>",
-    "<|fim_middle|>",
-];
+/// The texts of the tokens in the file's vocabulary: those of the tiny models, with line breaks. The
+/// last three are control tokens.
+pub const TOKENS: [&str; TINY_TOKENS.len()] = {
+    let mut tokens = TINY_TOKENS;
+    tokens[NEWLINE as usize] = "Ċ";
+    tokens[CLOSED_BEFORE_AN_EMPTY_LINE as usize] = ")ĊĊ";
+    tokens[CLOSED as usize] = ")Ċ";
+    tokens
+};
 pub const NEWLINE: u32 = 24;
 pub const CLOSED_BEFORE_AN_EMPTY_LINE: u32 = 35;
 pub const CLOSED: u32 = 36;
