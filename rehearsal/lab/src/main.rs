@@ -1,6 +1,6 @@
 //! The program `hone-lab`: measurements and experiments behind the pages of docs/lab. No package of
 //! a release has it.
-// The daemons that it measures share the folder of models by links.
+// Nobody measures on Windows.
 #![cfg(unix)]
 
 mod bench;

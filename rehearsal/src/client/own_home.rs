@@ -24,8 +24,15 @@ impl OwnHome {
             // On another disk it has to be copied.
             fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop))?;
         }
-        fs::write(folder.path().join("config.toml"), settings)?;
-        Ok(OwnHome { folder, program: program.to_owned() })
+        let home = OwnHome { folder, program: program.to_owned() };
+        home.configure(settings)?;
+        Ok(home)
+    }
+
+    /// Writes this `config.toml`.
+    pub fn configure(&self, settings: &str) -> Result<()> {
+        let path = self.folder.path().join("config.toml");
+        fs::write(&path, settings).with_context(|| path.display().to_string())
     }
 
     /// Returns a command of `hone` in this home.
