@@ -73,6 +73,10 @@ pub struct Tail {
     pub experts: Vec<u16>,
 }
 
+/// The place of a tail's prompt, the number of rows before the tail, and the tail's own rows in the
+/// batch.
+type TailRows = (PromptPlace, usize, Range<usize>);
+
 /// Concatenated tails.
 pub struct TailBatch {
     /// No adapter changes a layer before this one.
@@ -81,8 +85,7 @@ pub struct TailBatch {
     below: OnceLock<Tensor>,
     tokens: Vec<u32>,
     positions: Vec<usize>,
-    /// The place of the prompt of each tail, the rows before it, and its own rows.
-    tails: Vec<(PromptPlace, usize, Range<usize>)>,
+    tails: Vec<TailRows>,
     /// The row that predicts each target.
     predicting: Vec<u32>,
     targets: Vec<Target>,
@@ -153,12 +156,14 @@ impl TailBatch {
 }
 
 /// The tensors that a layer keeps for its gradient. They share memory with the forward pass where
-/// possible. Norms, attention weights and activations are computed again.
+/// possible. Norms, attention weights and activations are computed again, and the keys and values
+/// of prompts are read again: those of a thousand tokens in f32 take more memory than all of this.
 struct SavedLayer<T> {
     x: Tensor,
     /// q and k before the norms of their heads, if there are any.
     before_head_norms: Option<[Tensor; 2]>,
-    sequences: Vec<Sequence>,
+    /// q, k and v of the tails' own rows. q and k are rotated.
+    own: [Tensor; 3],
     attended: Tensor,
     middle: Tensor,
     feed_forward: SavedFeedForward<T>,
@@ -196,6 +201,7 @@ struct CpuPass<'a, T> {
     model: &'a Transformer<T>,
     lora: &'a Lora,
     batch: &'a TailBatch,
+    kv: &'a PromptKv,
     x: Tensor,
     d_logprob: Tensor,
     saved: Vec<SavedLayer<T>>,
@@ -254,7 +260,7 @@ impl<T: Float> Transformer<T> {
         let Some(d_logprob) = prediction.gradient else {
             candle_core::bail!("the head returned no gradient")
         };
-        let pass = CpuPass { model: self, lora, batch, x, d_logprob, saved };
+        let pass = CpuPass { model: self, lora, batch, kv, x, d_logprob, saved };
         Ok(ForwardPass { logprobs: prediction.logprobs, on: PassOn::Cpu(pass) })
     }
 
@@ -344,24 +350,11 @@ impl<T: Float> Transformer<T> {
         };
         let q = self.rope.rotate::<T>(&q, &batch.positions)?;
         let k = self.rope.rotate::<T>(&k, &batch.positions)?;
-        let sequences = batch
+        let own = [q, k, v];
+        let parts: Vec<Tensor> = batch
             .tails
-            .iter()
-            .map(|(place, past, rows)| {
-                let own = |x: &Tensor| x.narrow(0, rows.start, rows.len());
-                let (k, v) = match kv.prefix::<T>(*place, index)? {
-                    Some((past_k, past_v)) => (
-                        Tensor::cat(&[&past_k, &own(&k)?], 0)?,
-                        Tensor::cat(&[&past_v, &own(&v)?], 0)?,
-                    ),
-                    None => (own(&k)?, own(&v)?),
-                };
-                Ok(Sequence { q: own(&q)?, k, v, past: *past })
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let parts: Vec<Tensor> = sequences
             .par_iter()
-            .map(|sequence| sequence.forward::<T>(self.heads()))
+            .map(|tail| sequence::<T>(tail, &own, kv, index)?.forward::<T>(self.heads()))
             .collect::<Result<_>>()?;
         let attended = Tensor::cat(&parts, 0)?;
         let output = scaled::<T>(&linear(O, &attended)?, block.residual_scale)?;
@@ -388,7 +381,7 @@ impl<T: Float> Transformer<T> {
         };
         let y = add::<T>(&middle, &scaled::<T>(&output, block.residual_scale)?)?;
         let kept =
-            SavedLayer { x, before_head_norms, sequences, attended, middle, feed_forward, reduced };
+            SavedLayer { x, before_head_norms, own, attended, middle, feed_forward, reduced };
         Ok((y, kept))
     }
 
@@ -419,14 +412,15 @@ impl<T: Float> Transformer<T> {
     /// The gradient with respect to the layer's input, and the gradients of its pairs.
     fn layer_backward(
         &self,
-        layer: &Layer<T>,
+        index: usize,
         saved: SavedLayer<T>,
         dy: Tensor,
-        pairs: &[LoraLayer],
-        scale: f64,
+        lora: &Lora,
         batch: &TailBatch,
+        kv: &PromptKv,
     ) -> Result<(Tensor, Vec<LoraGradient>)> {
-        let block = &self.shape.block;
+        let (block, layer) = (&self.shape.block, &self.layers[index]);
+        let (pairs, scale) = (&lora.layers[index], lora.scale());
         let mut gradients: Vec<Option<LoraGradient>> = layer.maps.iter().map(|_| None).collect();
         let mut linear = |map: usize, x: &Tensor, dy: &Tensor| -> Result<Tensor> {
             let place = self.shape.place(map);
@@ -465,13 +459,14 @@ impl<T: Float> Transformer<T> {
 
         let d_output = scaled::<T>(&d_middle, block.residual_scale)?;
         let d_attended = linear(O, &saved.attended, &d_output)?;
-        let parts: Vec<(Tensor, Tensor, Tensor)> = saved
-            .sequences
+        let own = &saved.own;
+        let parts: Vec<(Tensor, Tensor, Tensor)> = batch
+            .tails
             .par_iter()
-            .zip(&batch.tails)
-            .map(|(sequence, (_, _, rows))| {
+            .map(|tail| {
+                let (_, _, rows) = tail;
                 let d_attended = d_attended.narrow(0, rows.start, rows.len())?;
-                sequence.backward::<T>(self.heads(), &d_attended)
+                sequence::<T>(tail, own, kv, index)?.backward::<T>(self.heads(), &d_attended)
             })
             .collect::<Result<_>>()?;
         let whole = |part: fn(&(Tensor, Tensor, Tensor)) -> &Tensor| {
@@ -489,6 +484,27 @@ impl<T: Float> Transformer<T> {
         let dx = layer.attention_norm.backward(&d_middle, &d_normed, &saved.x)?;
         Ok((dx, gradients.into_iter().flatten().collect()))
     }
+}
+
+/// The inputs for attention of one tail in a layer: its own rows of q, k and v behind the keys and
+/// values of its prompt.
+fn sequence<T: Float>(
+    tail: &TailRows,
+    own: &[Tensor; 3],
+    kv: &PromptKv,
+    layer: usize,
+) -> Result<Sequence> {
+    let (place, past, rows) = tail;
+    let of_tail = |x: &Tensor| x.narrow(0, rows.start, rows.len());
+    let [q, k, v] = own;
+    let (q, k, v) = (of_tail(q)?, of_tail(k)?, of_tail(v)?);
+    let (k, v) = match kv.prefix::<T>(*place, layer)? {
+        Some((past_k, past_v)) => {
+            (Tensor::cat(&[&past_k, &k], 0)?, Tensor::cat(&[&past_v, &v], 0)?)
+        }
+        None => (k, v),
+    };
+    Ok(Sequence { q, k, v, past: *past })
 }
 
 impl<T: Float> ForwardPass<'_, T> {
@@ -558,9 +574,8 @@ impl<T: Float> CpuPass<'_, T> {
         let saved = self.saved.into_iter().enumerate().skip(unadapted).rev();
         for (index, saved) in saved {
             let index = first_saved + index;
-            let (layer, pairs) = (&model.layers[index], &self.lora.layers[index]);
             let (next, gradients) =
-                model.layer_backward(layer, saved, dx, pairs, self.lora.scale(), self.batch)?;
+                model.layer_backward(index, saved, dx, self.lora, self.batch, self.kv)?;
             dx = next;
             by_layer.push(gradients);
         }
