@@ -118,7 +118,7 @@ fn main() -> anyhow::Result<()> {
         let batch = tail(kv);
         let pass = model.forward(&lora, &batch, kv)?;
         let mut gradient = GradientSum::zero(&TrainedPart::Full.lengths(&lora));
-        gradient.add(&pass.backward(&d_loss)?)?;
+        pass.backward_into(&d_loss, &mut |pair, part| gradient.add(pair, &part))?;
         optimizer.step(&mut lora, &gradient, &hyper)?;
         Ok(())
     };

@@ -210,6 +210,9 @@ struct CpuPass<'a, T> {
 /// The gradient of every pair, in the order of the adapter.
 pub type LoraGradients = Vec<LoraGradient>;
 
+/// A function that gets the gradient of a pair and the index of the pair in the adapter.
+pub type AddGradient<'a> = dyn FnMut(usize, LoraGradient) -> Result<()> + 'a;
+
 impl<T: Float> Transformer<T> {
     pub fn heads(&self) -> Heads {
         Heads {
@@ -525,12 +528,25 @@ impl<T: Float> ForwardPass<'_, T> {
 
     /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.
     pub fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
+        let mut by_pair = Vec::new();
+        self.backward_into(d_loss, &mut |pair, gradient| {
+            by_pair.push((pair, gradient));
+            Ok(())
+        })?;
+        by_pair.sort_by_key(|(pair, _)| *pair);
+        Ok(by_pair.into_iter().map(|(_, gradient)| gradient).collect())
+    }
+
+    /// The same, but `add` gets the gradient of each pair as soon as it is known, with the index of
+    /// the pair in the adapter. A CPU then never holds those of all pairs together.
+    pub fn backward_into(self, d_loss: &[T], add: &mut AddGradient) -> Result<()> {
         match self.on {
-            PassOn::Cpu(pass) => pass.backward(d_loss),
+            PassOn::Cpu(pass) => pass.backward(d_loss, add),
             #[cfg(feature = "cuda")]
             PassOn::Gpu(pass) => {
                 let d_loss: Vec<f32> = d_loss.iter().map(|d| d.to_f64() as f32).collect();
-                pass.backward(&d_loss).map_err(candle_core::Error::wrap)
+                let gradients = pass.backward(&d_loss).map_err(candle_core::Error::wrap)?;
+                gradients.into_iter().enumerate().try_for_each(|(pair, part)| add(pair, part))
             }
         }
     }
@@ -543,7 +559,7 @@ fn numbers<T: Float>(values: &[f32]) -> Vec<T> {
 }
 
 impl<T: Float> CpuPass<'_, T> {
-    fn backward(self, d_loss: &[T]) -> Result<LoraGradients> {
+    fn backward(self, d_loss: &[T], add: &mut AddGradient) -> Result<()> {
         let model = self.model;
         let (rows, width) = self.x.dims2()?;
         let predicting = &self.batch.predicting;
@@ -567,7 +583,7 @@ impl<T: Float> CpuPass<'_, T> {
         })?;
         let mut dx = matrix(dx, rows, width)?;
 
-        let mut by_layer = Vec::with_capacity(self.saved.len());
+        let mut pairs_left: usize = self.lora.layers.iter().map(Vec::len).sum();
         // The layers before the first that is adapted have no gradient.
         let first_saved = model.layers.len() - self.saved.len();
         let unadapted = self.lora.first_layer() - first_saved;
@@ -577,8 +593,11 @@ impl<T: Float> CpuPass<'_, T> {
             let (next, gradients) =
                 model.layer_backward(index, saved, dx, self.lora, self.batch, self.kv)?;
             dx = next;
-            by_layer.push(gradients);
+            pairs_left -= gradients.len();
+            for (pair, gradient) in gradients.into_iter().enumerate() {
+                add(pairs_left + pair, gradient)?;
+            }
         }
-        Ok(by_layer.into_iter().rev().flatten().collect())
+        Ok(())
     }
 }

@@ -16,8 +16,7 @@
 //! The same state gives the same bytes.
 
 use crate::kernels::{matrix, values, with_values};
-use crate::model::LoraGradients;
-use crate::model::lora::Lora;
+use crate::model::lora::{Lora, LoraGradient};
 use anyhow::{Context, bail};
 use feedback::job::Hyper;
 use rayon::prelude::*;
@@ -49,10 +48,10 @@ impl GradientSum {
         GradientSum { vectors: lengths.iter().map(|length| vec![0.0; *length]).collect() }
     }
 
-    /// Adds the gradient of every tensor of the adapter.
-    pub fn add(&mut self, gradient: &LoraGradients) -> candle_core::Result<()> {
-        let parts = gradient.iter().flat_map(|pair| [&pair.a, &pair.b]);
-        for (sum, part) in self.vectors.iter_mut().zip(parts) {
+    /// Adds the gradient of the adapter's `pair`-th pair.
+    pub fn add(&mut self, pair: usize, gradient: &LoraGradient) -> candle_core::Result<()> {
+        let sums = self.vectors.iter_mut().skip(2 * pair);
+        for (sum, part) in sums.zip([&gradient.a, &gradient.b]) {
             with_values(part, |part: &[f32]| {
                 sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
             })?;

@@ -281,7 +281,11 @@ impl Trainee<'_> {
         for micro in minibatch {
             let pass = threads.run(|| model.forward(&self.lora, &micro.tails, kv))?;
             let d_loss = micro.d_loss(&pass.logprobs, samples, &weights, hyper, &mut log);
-            threads.run(|| self.part.add(&mut gradient, &pass.backward(&d_loss)?, &self.lora))?;
+            threads.run(|| {
+                pass.backward_into(&d_loss, &mut |pair, part| {
+                    self.part.add(&mut gradient, pair, &part, &self.lora)
+                })
+            })?;
             done(micro.tails.len())?;
         }
         Ok((gradient, log))

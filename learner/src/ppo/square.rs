@@ -5,8 +5,7 @@
 //! serves it, and so the gradient of C is `GAIN`/scale·dA·Aᵀ.
 
 use crate::kernels::{dot, matrix, values, with_values};
-use crate::model::LoraGradients;
-use crate::model::lora::{Lora, LoraLayer};
+use crate::model::lora::{Lora, LoraGradient, LoraLayer};
 use crate::ppo::adam::GradientSum;
 use candle_core::Result;
 use models::team::compose::{GAIN, shared_a};
@@ -107,26 +106,25 @@ impl Square {
         shared_a(&self.fixed_a[map], &self.cores[map], rows_in, lora.scale() as f32)
     }
 
-    /// Adds to the gradient of every C what a gradient of the adapter's tensors means for it.
+    /// Adds to the gradient of the C of the adapter's `pair`-th pair what a gradient of the pair's
+    /// tensors means for it.
     pub(super) fn add(
         &self,
         sum: &mut GradientSum,
-        gradient: &LoraGradients,
+        pair: usize,
+        gradient: &LoraGradient,
         lora: &Lora,
     ) -> Result<()> {
         let factor = GAIN / lora.scale() as f32;
-        let pairs: Vec<_> = gradient.iter().collect();
-        let maps = pairs.into_par_iter().zip(&self.fixed_a).zip(sum.vectors_mut());
-        maps.try_for_each(|((pair, a), d_core)| {
-            let rows_in = a.len() / RANK;
-            with_values(&pair.a, |d_a: &[f32]| {
-                let d_rows = d_a.chunks(rows_in).skip(self.first).take(RANK);
-                for (d_row, d_core) in d_rows.zip(d_core.chunks_mut(RANK)) {
-                    for (row, value) in a.chunks(rows_in).zip(d_core) {
-                        *value += factor * dot(d_row, row);
-                    }
+        let (a, d_core) = (&self.fixed_a[pair], &mut sum.vectors_mut()[pair]);
+        let rows_in = a.len() / RANK;
+        with_values(&gradient.a, |d_a: &[f32]| {
+            d_core.par_chunks_mut(RANK).enumerate().for_each(|(rank, d_core)| {
+                let d_row = &d_a[(self.first + rank) * rows_in..][..rows_in];
+                for (row, value) in a.chunks(rows_in).zip(d_core) {
+                    *value += factor * dot(d_row, row);
                 }
-            })
+            });
         })
     }
 
@@ -189,7 +187,7 @@ fn solve(rows: &[f32], a: &[f32], rows_in: usize, factor: f32) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::lora::LoraGradient;
+    use crate::model::LoraGradients;
     use models::adapter::{LoraAdapter, LoraPair};
     use models::team::compose::compose;
     use models::team::frame::FrameMap;
@@ -315,8 +313,9 @@ mod tests {
             pairs.map(|p| LoraGradient { a: of_tensor(&p.a), b: of_tensor(&p.b) }).collect();
         let lengths: Vec<usize> = square.lengths().collect();
         let mut sum = GradientSum::zero(&lengths);
-        square.add(&mut sum, &gradient, &lora).unwrap();
-        square.add(&mut sum, &gradient, &lora).unwrap();
+        for (pair, part) in gradient.iter().chain(&gradient).enumerate() {
+            square.add(&mut sum, pair % gradient.len(), part, &lora).unwrap();
+        }
         for (map, at) in [(0, 0), (0, 37), (1, 255)] {
             let rows = |change: f32| {
                 let (_, mut square) = learned(&frame);

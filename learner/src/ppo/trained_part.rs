@@ -1,8 +1,7 @@
 //! The numbers of an adapter that an update changes: the user's own part, in one of two forms, or
 //! what a team shares.
 
-use crate::model::LoraGradients;
-use crate::model::lora::Lora;
+use crate::model::lora::{Lora, LoraGradient};
 use crate::ppo::adam::{Adam, GradientSum};
 use crate::ppo::square::Square;
 use candle_core::Result;
@@ -48,12 +47,18 @@ impl TrainedPart {
         Adam::with_lengths(self.lengths(lora).into_iter())
     }
 
-    /// Adds the gradient of a microbatch to that of a minibatch.
-    pub fn add(&self, sum: &mut GradientSum, gradient: &LoraGradients, lora: &Lora) -> Result<()> {
+    /// Adds the gradient of the adapter's `pair`-th pair in a microbatch to that of a minibatch.
+    pub fn add(
+        &self,
+        sum: &mut GradientSum,
+        pair: usize,
+        gradient: &LoraGradient,
+        lora: &Lora,
+    ) -> Result<()> {
         match self {
-            TrainedPart::Full => sum.add(gradient),
+            TrainedPart::Full => sum.add(pair, gradient),
             TrainedPart::Square(square) | TrainedPart::Shared(square) => {
-                square.add(sum, gradient, lora)
+                square.add(sum, pair, gradient, lora)
             }
         }
     }
