@@ -133,10 +133,15 @@ impl Lora {
         self.layers.iter().flatten().flat_map(|layer| [&layer.a, &layer.b])
     }
 
+    /// The same, to be replaced. A tensor's own values are never changed, because clones of an
+    /// adapter share them.
+    pub fn tensors_mut(&mut self) -> impl Iterator<Item = &mut Tensor> {
+        self.layers.iter_mut().flatten().flat_map(|layer| [&mut layer.a, &mut layer.b])
+    }
+
     /// Replaces every trained tensor, in the order of [`Lora::tensors`].
     pub fn replace(&mut self, tensors: Vec<Tensor>) {
-        let slots = self.layers.iter_mut().flatten().flat_map(|layer| [&mut layer.a, &mut layer.b]);
-        for (slot, tensor) in slots.zip(tensors) {
+        for (slot, tensor) in self.tensors_mut().zip(tensors) {
             *slot = tensor;
         }
     }

@@ -18,6 +18,7 @@
 use crate::kernels::{matrix, values, with_values};
 use crate::model::lora::{Lora, LoraGradient};
 use anyhow::{Context, bail};
+use candle_core::Tensor;
 use feedback::job::Hyper;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -100,7 +101,7 @@ pub struct Adam {
 
 impl Adam {
     pub fn new(lora: &Lora) -> Adam {
-        Adam::with_lengths(lora.tensors().map(candle_core::Tensor::elem_count))
+        Adam::with_lengths(lora.tensors().map(Tensor::elem_count))
     }
 
     /// The state for vectors of these lengths.
@@ -124,19 +125,20 @@ impl Adam {
         hyper: &Hyper,
     ) -> candle_core::Result<f32> {
         let pace = self.next_step(hyper);
-        let tensors: Vec<_> = lora.tensors().collect();
-        let stepped: Vec<candle_core::Tensor> = tensors
+        let tensors: Vec<&mut Tensor> = lora.tensors_mut().collect();
+        // Replaces each tensor as soon as it is computed, so that the old ones and the new ones are
+        // not in memory together.
+        tensors
             .into_par_iter()
             .zip(self.moments.par_iter_mut())
             .zip(&gradient.vectors)
-            .map(|((tensor, moments), gradient)| {
+            .try_for_each(|((tensor, moments), gradient)| -> candle_core::Result<()> {
                 let (rows, width) = tensor.dims2()?;
                 let mut weights = values::<f32>(tensor)?;
                 pace.advance(&mut weights, gradient, moments);
-                matrix(weights, rows, width)
-            })
-            .collect::<candle_core::Result<_>>()?;
-        lora.replace(stepped);
+                *tensor = matrix(weights, rows, width)?;
+                Ok(())
+            })?;
         Ok(pace.rate)
     }
 

@@ -123,6 +123,8 @@ pub fn update(
 
     // 3. Epochs over the minibatches, one optimizer step each.
     let limit = UpdateLimit::new(&parent, &part, inputs.hyper.max_update_ratio)?;
+    // From here on the limit alone knows the parent's values.
+    drop(parent);
     let mut trainee = Trainee { inputs, lora, optimizer, part, limit, steps: Vec::new() };
     let stopped_early = trainee.run_epochs(&mut minibatches, &mut random, progress)?;
 

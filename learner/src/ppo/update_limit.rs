@@ -4,13 +4,16 @@ use crate::kernels::{matrix, values, with_values};
 use crate::model::lora::Lora;
 use crate::ppo::square::Square;
 use crate::ppo::trained_part::TrainedPart;
-use candle_core::Result;
+use candle_core::{Result, Tensor};
 
 /// Keeps ‖θ − θ_parent‖ ≤ `max_ratio` · ‖θ_parent‖ during the whole job. The norm is that of the
 /// private part, or of the whole adapter while the shared part is trained.
 pub(super) struct UpdateLimit {
-    /// The values of the parent that are trained: its tensors or its squares.
-    parent: Vec<Vec<f32>>,
+    /// The parent's tensors, which share memory with the adapter until its first step; none if
+    /// squares are trained.
+    tensors: Vec<Tensor>,
+    /// The parent's squares, if they are what is trained.
+    cores: Vec<Vec<f32>>,
     norm: f64,
     max_ratio: f64,
 }
@@ -27,17 +30,17 @@ impl UpdateLimit {
                 own.map(|(_, value)| f64::from(*value).powi(2)).sum::<f64>()
             })?;
         }
-        let parent = match part.square() {
-            Some(square) => square.cores().to_vec(),
-            None => lora.tensors().map(values).collect::<Result<_>>()?,
+        let (tensors, cores) = match part.square() {
+            Some(square) => (Vec::new(), square.cores().to_vec()),
+            None => (lora.tensors().cloned().collect(), Vec::new()),
         };
-        Ok(UpdateLimit { parent, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
+        Ok(UpdateLimit { tensors, cores, norm: squares.sqrt(), max_ratio: f64::from(max_ratio) })
     }
 
     /// ‖θ − θ_parent‖ / ‖θ_parent‖.
     pub(super) fn ratio(&self, lora: &Lora, part: &TrainedPart) -> Result<f32> {
         let change = match part.square() {
-            Some(square) => square.change_of_rows(&self.parent, lora),
+            Some(square) => square.change_of_rows(&self.cores, lora),
             None => self.change(lora)?,
         };
         Ok((change / self.norm.max(f64::MIN_POSITIVE)) as f32)
@@ -46,11 +49,14 @@ impl UpdateLimit {
     /// The L2 norm of the change of all tensors.
     fn change(&self, lora: &Lora) -> Result<f64> {
         let mut squares = 0.0;
-        for (tensor, parent) in lora.tensors().zip(&self.parent) {
+        for (tensor, parent) in lora.tensors().zip(&self.tensors) {
             squares += with_values(tensor, |values: &[f32]| {
-                let moved = |(new, old): (&f32, &f32)| (f64::from(*new) - f64::from(*old)).powi(2);
-                values.iter().zip(parent).map(moved).sum::<f64>()
-            })?;
+                with_values(parent, |parent: &[f32]| {
+                    let moved =
+                        |(new, old): (&f32, &f32)| (f64::from(*new) - f64::from(*old)).powi(2);
+                    values.iter().zip(parent).map(moved).sum::<f64>()
+                })
+            })??;
         }
         Ok(squares.sqrt())
     }
@@ -71,19 +77,17 @@ impl UpdateLimit {
     }
 
     fn scale_back_tensors(&self, lora: &mut Lora, keep: f32) -> Result<()> {
-        let mut scaled = Vec::with_capacity(self.parent.len());
-        for (tensor, parent) in lora.tensors().zip(&self.parent) {
+        for (tensor, parent) in lora.tensors_mut().zip(&self.tensors) {
             let (rows, width) = tensor.dims2()?;
             let mut changed = values::<f32>(tensor)?;
-            scale_back(&mut changed, parent, keep);
-            scaled.push(matrix(changed, rows, width)?);
+            with_values(parent, |parent: &[f32]| scale_back(&mut changed, parent, keep))?;
+            *tensor = matrix(changed, rows, width)?;
         }
-        lora.replace(scaled);
         Ok(())
     }
 
     fn scale_back_squares(&self, square: &mut Square, lora: &mut Lora, keep: f32) -> Result<()> {
-        for (core, parent) in square.cores_mut().iter_mut().zip(&self.parent) {
+        for (core, parent) in square.cores_mut().iter_mut().zip(&self.cores) {
             scale_back(core, parent, keep);
         }
         square.write_into(lora)
