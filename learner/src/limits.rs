@@ -14,8 +14,12 @@ pub const TAIL_TOKENS_MAX: usize = 1024;
 /// once.
 pub const PROMPT_PASS_ROWS_MAX: usize = 4096;
 
-/// Bytes of the keys and values of all prompts of a job.
+/// Bytes in memory of the keys and values of all prompts of a job that are computed.
 pub const PROMPT_KV_BYTES_MAX: usize = 1 << 30;
+
+/// Files of known prompts that a job holds open. Further prompts are computed. macOS lets a process
+/// have 256 files.
+pub const PROMPT_FILES_MAX: usize = 128;
 
 /// Tail rows of a microbatch. They bound what a forward pass keeps for its gradient. A
 /// tail that is longer is a microbatch of its own.
@@ -66,6 +70,8 @@ const DEFAULT_EPISODES: usize = 16;
 /// 8B has half of it. DeepSeek-Coder-6.7B, whose heads do not, has twice as many.
 const TOKEN_KV_BYTES_MAX: usize = 256 << 10;
 
+// The prompts of a job of the default size are all read, with those of the demonstrations.
+const _: () = assert!(2 * DEFAULT_EPISODES <= PROMPT_FILES_MAX);
 // A prompt fits into one prompt pass.
 const _: () = assert!(PROMPT_TOKENS_MAX <= PROMPT_PASS_ROWS_MAX);
 // One prompt alone never needs too much memory for its keys and values if heads share them. With

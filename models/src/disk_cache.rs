@@ -66,6 +66,11 @@ impl DiskCache {
         fs::read(self.path(prompt)).ok()
     }
 
+    /// Opens the file of a prompt, for whoever reads it piece by piece.
+    pub fn open(&self, prompt: &[u32]) -> Option<fs::File> {
+        fs::File::open(self.path(prompt)).ok()
+    }
+
     pub fn contains(&self, prompt: &[u32]) -> bool {
         self.path(prompt).is_file()
     }

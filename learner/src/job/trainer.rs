@@ -7,7 +7,7 @@ use crate::machine::memory::memory_mb;
 use crate::machine::platform;
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
-use crate::model::known_prompts::KnownPrompts;
+use crate::model::known_prompts::{KnownPrompts, OpenPrompts};
 use crate::model::prompt_pass::{self, PromptKv};
 use crate::ppo;
 use crate::ppo::adam::Adam;
@@ -130,15 +130,16 @@ impl Trainer {
         let prompt_started = Instant::now();
         let gpu = gpu_of(&base.model);
         let mut known = match &gpu {
-            // What is known lies in the memory of the CPU.
+            // What is known is read into the memory of the CPU.
             Some(_) => KnownPrompts::default(),
             None => folders.open(&base.sha256)?,
         };
-        let (batch, left_out) = read_batch(job, base, &known)?;
+        let (batch, left_out, open) = read_batch(job, base, &known)?;
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
-        let kv = compute_prompts(base, &batch, &mut known, threads, &mut progress)?;
+        let kv = compute_prompts(base, &batch, open, threads, &mut progress)?;
+        known.keep(&prompts_of(&batch), |index| kv.computed(index))?;
         let (model, hyper) = (&base.model, &job.hyper);
         let (fresh, seed) = (job.parent.is_none(), job.seed);
         let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed };
@@ -172,12 +173,12 @@ fn check_memory(limit_mb: u64) -> anyhow::Result<()> {
 
 /// Turns the episodes of a job into samples, as many as fit into memory. Models whose heads share
 /// no keys and values need up to 40 times the memory of others for a prompt. Returns with them the
-/// offers that are left to the next job.
+/// offers that are left to the next job, and the prompts that are known.
 fn read_batch(
     job: &Job,
     base: &LoadedBase,
     known: &KnownPrompts,
-) -> anyhow::Result<(Batch, Vec<OfferId>)> {
+) -> anyhow::Result<(Batch, Vec<OfferId>, OpenPrompts)> {
     let inputs = BatchInputs {
         vocab: &base.vocab,
         base_sha256: &base.sha256,
@@ -187,8 +188,9 @@ fn read_batch(
         hyper: &job.hyper,
     };
     let mut batch = Batch::new(&job.episodes, &inputs)?;
-    let fitting =
-        prompt_pass::fitting(&base.model, &prompts_of(&batch), known, &batch.by_urgency());
+    let prompts = prompts_of(&batch);
+    let open = known.open(&base.model, &prompts);
+    let fitting = prompt_pass::fitting(&base.model, &prompts, &open, &batch.by_urgency());
     let left = batch.keep(&fitting);
     if !left.is_empty() {
         eprintln!(
@@ -207,18 +209,18 @@ fn read_batch(
     );
     let fits_alone = |prompt: &[u32]| prompt_pass::fits_alone(&base.model, prompt);
     let left_out = offers_left(&left, &job.episodes, fits_alone);
-    Ok((batch, left_out))
+    Ok((batch, left_out, open))
 }
 
 fn prompts_of(batch: &Batch) -> Vec<&[u32]> {
     batch.samples.iter().map(|sample| sample.prompt.as_slice()).collect()
 }
 
-/// Computes the keys and values of a batch's prompts.
+/// Computes the keys and values of a batch's prompts that are not `known`.
 fn compute_prompts(
     base: &LoadedBase,
     batch: &Batch,
-    known: &mut KnownPrompts,
+    known: OpenPrompts,
     threads: &Threads,
     progress: &mut dyn FnMut(Phase, usize, usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<PromptKv> {

@@ -13,7 +13,7 @@ use crate::machine::threads::Threads;
 use crate::model::Transformer;
 use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
-use crate::model::known_prompts::{FoundRows, KnownPrompts};
+use crate::model::known_prompts::{OpenPrompts, PromptFile};
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, Shape, UP, V};
 use anyhow::bail;
@@ -26,9 +26,11 @@ const FEED_FORWARD_ROWS: usize = 512;
 
 /// The place where the keys and values of a prompt lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PromptPlace {
-    group: usize,
-    prompt: usize,
+pub enum PromptPlace {
+    /// In memory, because they were computed: the index of a group, and that of the prompt in it.
+    Computed { group: usize, prompt: usize },
+    /// In a file, because they were known: the index of the file.
+    Known(usize),
 }
 
 /// The keys, which are rotated, and the values of a group.
@@ -58,6 +60,7 @@ impl GroupLayers {
 /// The keys and values of every prompt of a job.
 pub struct PromptKv {
     groups: Vec<GroupKv>,
+    files: Vec<PromptFile>,
     places: Vec<PromptPlace>,
     /// The number of rows of all groups.
     pub rows: usize,
@@ -66,12 +69,12 @@ pub struct PromptKv {
 }
 
 impl PromptKv {
-    /// Computes the prompts as the server does on a CPU. `done` is called after every layer
-    /// with the number of prompts that are done, and its error ends the pass.
+    /// Computes the prompts that are not `known`, as the server does on a CPU. `done` is called
+    /// after every layer with the number of prompts that are done, and its error ends the pass.
     pub fn compute<T: Float>(
         model: &Transformer<T>,
         prompts: &[&[u32]],
-        known: Option<&mut KnownPrompts>,
+        known: Option<OpenPrompts>,
         threads: &Threads,
         done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
@@ -84,73 +87,58 @@ impl PromptKv {
         unit: Option<Int8Unit>,
         model: &Transformer<T>,
         prompts: &[&[u32]],
-        known: Option<&mut KnownPrompts>,
+        known: Option<OpenPrompts>,
         threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
-        let mut kv = PromptKv { groups: Vec::new(), places: Vec::new(), rows: 0, known: 0 };
-        kv.places.resize(prompts.len(), PromptPlace { group: 0, prompt: 0 });
-        let missing = match &known {
-            Some(known) => kv.take_known(model, prompts, known)?,
-            None => (0..prompts.len()).collect(),
+        let known = known.unwrap_or_default();
+        let files: Vec<Option<usize>> = prompts.iter().map(|prompt| known.index(prompt)).collect();
+        let mut kv = PromptKv {
+            groups: Vec::new(),
+            files: known.into_files(),
+            places: Vec::with_capacity(prompts.len()),
+            rows: 0,
+            known: files.iter().flatten().count(),
         };
-        kv.known = prompts.len() - missing.len();
         let mut finished = kv.known;
         let mut tree = PrefixTree::default();
-        for index in &missing {
-            let prompt = prompts[*index];
+        for (prompt, file) in prompts.iter().copied().zip(files) {
+            if let Some(file) = file {
+                kv.places.push(PromptPlace::Known(file));
+                continue;
+            }
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
                 let tree = std::mem::take(&mut tree);
                 finished +=
                     kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
             }
-            kv.places[*index] = PromptPlace { group: kv.groups.len(), prompt: tree.paths.len() };
+            let (group, place) = (kv.groups.len(), tree.paths.len());
+            kv.places.push(PromptPlace::Computed { group, prompt: place });
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
             kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
         }
-        if let Some(known) = known {
-            known.keep(prompts, &missing, |index| kv.bytes(kv.places[index]))?;
-        }
         Ok(kv)
     }
 
-    /// Takes the prompts that are known. Returns the indices of the others.
-    fn take_known<T: Float>(
-        &mut self,
-        model: &Transformer<T>,
-        prompts: &[&[u32]],
-        known: &KnownPrompts,
-    ) -> anyhow::Result<Vec<usize>> {
-        let mut found = FoundRows::none(model);
-        let mut missing = Vec::new();
-        for (index, prompt) in prompts.iter().enumerate() {
-            match found.find(known, prompt) {
-                Some(prompt) => self.places[index] = PromptPlace { group: 0, prompt },
-                None => missing.push(index),
-            }
-        }
-        if missing.len() < prompts.len() {
-            self.reserve(found.tree.tokens.len(), model)?;
-            let (layers, tree) = found.layers(model)?;
-            self.groups.push(GroupKv { layers: GroupLayers::Cpu(layers), paths: tree.paths });
-        }
-        Ok(missing)
-    }
-
-    /// The keys and values of one prompt, layer by layer, as [`FoundRows`] reads them.
-    fn bytes(&self, place: PromptPlace) -> Result<Vec<u8>> {
+    /// The keys and values of the `index`-th prompt, as the files of known prompts have them; `None`
+    /// if it was known.
+    ///
+    /// # Errors
+    /// They cannot be copied.
+    pub fn computed(&self, index: usize) -> Result<Option<Vec<u8>>> {
+        let PromptPlace::Computed { group, prompt } = self.places[index] else { return Ok(None) };
         let mut bytes = Vec::new();
-        let group = &self.groups[place.group];
-        let path = Tensor::new(group.paths[place.prompt].as_slice(), &Device::Cpu)?;
+        let group = &self.groups[group];
+        let path = Tensor::new(group.paths[prompt].as_slice(), &Device::Cpu)?;
         for (k, v) in group.layers.on_cpu()? {
             for x in [k, v] {
                 x.index_select(&path, 0)?.write_bytes(&mut bytes)?;
             }
         }
-        Ok(bytes)
+        Ok(Some(bytes))
     }
 
     /// Counts rows whose keys and values are about to be kept.
@@ -198,8 +186,11 @@ impl PromptKv {
         place: PromptPlace,
         layer: usize,
     ) -> Result<Option<(Tensor, Tensor)>> {
-        let group = &self.groups[place.group];
-        let path = &group.paths[place.prompt];
+        let (group, prompt) = match place {
+            PromptPlace::Known(file) => return self.files[file].layer::<T>(layer).map(Some),
+            PromptPlace::Computed { group, prompt } => (&self.groups[group], prompt),
+        };
+        let path = &group.paths[prompt];
         if path.is_empty() {
             return Ok(None);
         }
@@ -216,11 +207,12 @@ impl PromptKv {
         &self,
         place: PromptPlace,
     ) -> anyhow::Result<crate::model::gpu::passes::PromptRows<'_>> {
-        let group = &self.groups[place.group];
-        match &group.layers {
-            GroupLayers::Gpu(layers) => Ok((layers, &group.paths[place.prompt])),
-            GroupLayers::Cpu(_) => bail!("the prompts do not lie in the memory of the GPU"),
+        if let PromptPlace::Computed { group, prompt } = place
+            && let GroupKv { layers: GroupLayers::Gpu(layers), paths } = &self.groups[group]
+        {
+            return Ok((layers, &paths[prompt]));
         }
+        bail!("the prompts do not lie in the memory of the GPU")
     }
 }
 
@@ -232,14 +224,15 @@ fn rows_max<T: Float>(model: &Transformer<T>) -> usize {
 }
 
 /// Chooses the prompts whose keys and values are kept together. They are chosen in this `order` of
-/// their indices, and one that does not fit keeps none behind it out.
+/// their indices, and one that does not fit keeps none behind it out. Known ones always fit,
+/// because they stay in their files.
 pub fn fitting<T: Float>(
     model: &Transformer<T>,
     prompts: &[&[u32]],
-    known: &KnownPrompts,
+    known: &OpenPrompts,
     order: &[usize],
 ) -> Vec<bool> {
-    choose_within(rows_max(model), prompts, |prompt| known.contains(prompt), order)
+    choose_within(rows_max(model), prompts, |prompt| known.index(prompt).is_some(), order)
 }
 
 /// Returns true if the keys and values of this prompt can be kept at all.
@@ -247,44 +240,41 @@ pub fn fits_alone<T: Float>(model: &Transformer<T>, prompt: &[u32]) -> bool {
     prompt.len() <= rows_max(model)
 }
 
-/// Chooses prompts, in this order, that need no more than `rows_max` rows together.
+/// Chooses prompts, in this order, that need no more than `rows_max` rows together. Known ones
+/// need none.
 fn choose_within(
     rows_max: usize,
     prompts: &[&[u32]],
     is_known: impl Fn(&[u32]) -> bool,
     order: &[usize],
 ) -> Vec<bool> {
-    let prompts: Vec<(&[u32], bool)> =
-        prompts.iter().map(|prompt| (*prompt, is_known(prompt))).collect();
-    if rows_of(prompts.iter().copied()) <= rows_max {
-        return vec![true; prompts.len()];
+    let known: Vec<bool> = prompts.iter().map(|prompt| is_known(prompt)).collect();
+    let rows = |chosen: &[bool]| {
+        let computed = (0..prompts.len()).filter(|index| chosen[*index] && !known[*index]);
+        rows_of(computed.map(|index| prompts[index]))
+    };
+    let all = vec![true; prompts.len()];
+    if rows(&all) <= rows_max {
+        return all;
     }
-    let mut chosen = vec![false; prompts.len()];
+    let mut chosen = known.clone();
     for index in order {
         chosen[*index] = true;
         // A prompt may move others to another group, so all of them are counted again.
-        let together = prompts.iter().zip(&chosen).filter(|(_, is_chosen)| **is_chosen);
-        let rows = rows_of(together.map(|(prompt, _)| *prompt));
-        chosen[*index] = rows <= rows_max;
+        chosen[*index] = known[*index] || rows(&chosen) <= rows_max;
     }
     chosen
 }
 
-/// The number of rows of these prompts, each with whether it is known. Rows are counted as
-/// [`PromptKv::compute_with`] keeps them: known prompts share theirs with each other, and those
-/// that are computed with those of their group.
-fn rows_of<'a>(prompts: impl Iterator<Item = (&'a [u32], bool)>) -> usize {
-    let (mut rows, mut found, mut tree) = (0, PrefixTree::default(), PrefixTree::default());
-    for (prompt, is_known) in prompts {
-        let tree = if is_known {
-            &mut found
-        } else {
-            let own = prompt.len() - tree.shared(prompt).0;
-            if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
-                tree = PrefixTree::default();
-            }
-            &mut tree
-        };
+/// The number of rows of these prompts, as [`PromptKv::compute_with`] keeps them: the prompts of a
+/// group share theirs.
+fn rows_of<'a>(prompts: impl Iterator<Item = &'a [u32]>) -> usize {
+    let (mut rows, mut tree) = (0, PrefixTree::default());
+    for prompt in prompts {
+        let own = prompt.len() - tree.shared(prompt).0;
+        if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
+            tree = PrefixTree::default();
+        }
         rows += prompt.len() - tree.insert(prompt);
     }
     rows
@@ -499,23 +489,20 @@ mod tests {
             (0..prompts.len()).filter(|index| chosen[*index]).collect::<Vec<_>>()
         };
         let is_second = |prompt: &[u32]| prompt == prompts[1];
-        let cases: [(usize, &[usize], &[usize]); 7] = [
-            (2, &[3], &[3]),
-            (3, &[1, 2], &[1, 2]),
-            (4, &[0], &[0]),
-            (5, &[0, 1, 2], &[0, 3]),
-            (6, &[0, 1, 2, 3], &[0, 3]),
-            (7, &[0, 1, 2, 3], &[0, 1, 2]),
-            (8, &[0, 1, 2, 3], &[0, 1, 2, 3]),
+        let cases: [(usize, &[usize], &[usize]); 6] = [
+            (0, &[], &[1, 2]),
+            (2, &[3], &[1, 2, 3]),
+            (3, &[1, 2], &[1, 2, 3]),
+            (4, &[0], &[0, 1, 2]),
+            (5, &[0, 1, 2], &[0, 1, 2, 3]),
+            (6, &[0, 1, 2, 3], &[0, 1, 2, 3]),
         ];
-        for (rows_max, all_alike, some_known) in cases {
-            for is_known in [false, true] {
-                let found = chosen(rows_max, &|_| is_known, &[0, 1, 2, 3]);
-                assert_eq!(found, all_alike, "{rows_max}");
-            }
-            // The second and third prompt share no row with the first.
+        for (rows_max, none_known, some_known) in cases {
+            assert_eq!(chosen(rows_max, &|_| false, &[0, 1, 2, 3]), none_known, "{rows_max}");
+            // The second and third prompt need no row.
             assert_eq!(chosen(rows_max, &is_second, &[0, 1, 2, 3]), some_known, "{rows_max}");
         }
+        assert_eq!(chosen(0, &|_| true, &[0, 1, 2, 3]), [0, 1, 2, 3], "known ones need no row");
         let is_known = |_: &[u32]| false;
         assert_eq!(chosen(4, &is_known, &[3, 0, 1, 2]), [1, 2, 3], "what does not fit is passed");
         assert_eq!(chosen(5, &is_known, &[2, 3, 0, 1]), [1, 2, 3], "the same rows cost nothing");
@@ -533,7 +520,7 @@ mod tests {
         // The last two share no row, because one group has no room for both.
         let prompts: [&[u32]; 3] = [&[long + 2], &first, &second];
         let unknown = |_: &[u32]| false;
-        let rows = |of: &[&[u32]]| rows_of(of.iter().map(|prompt| (*prompt, false)));
+        let rows = |of: &[&[u32]]| rows_of(of.iter().copied());
         assert_eq!(rows(&prompts), 2 * PROMPT_PASS_ROWS_MAX + 1);
         let room = PROMPT_PASS_ROWS_MAX + 1;
         assert_eq!(choose_within(room, &prompts, unknown, &[2, 1, 0]), [true, false, true]);

@@ -65,7 +65,12 @@ fn a_disk_cache_gives_the_bits_that_were_computed() {
         KnownPrompts::new(Some(shared), None)
     };
     let compute = |prompts: &[&[u32]], cache: Option<&mut KnownPrompts>| {
-        PromptKv::compute(&model, prompts, cache, &Threads::fixed(2), |_| Ok(())).unwrap()
+        let open = cache.as_ref().map(|cache| cache.open(&model, prompts));
+        let kv = PromptKv::compute(&model, prompts, open, &Threads::fixed(2), |_| Ok(())).unwrap();
+        if let Some(cache) = cache {
+            cache.keep(prompts, |index| kv.computed(index)).unwrap();
+        }
+        kv
     };
     let bits = |kv: &PromptKv, prompt: usize| -> Vec<u32> {
         let layers = (0..model.shape.layers).map(|layer| {
@@ -86,7 +91,8 @@ fn a_disk_cache_gives_the_bits_that_were_computed() {
     assert!(std::fs::read_dir(folder.path()).unwrap().count() > 1, "the cache is empty");
     let twice = compute(&[PROMPTS[0], &[], PROMPTS[0]], Some(&mut cache()));
     assert_eq!(bits(&twice, 2), bits(&plain, 0));
-    assert_eq!(twice.place(0), twice.place(2), "the same prompt is in memory once");
+    assert_eq!(twice.place(0), twice.place(2), "the same prompt is opened once");
+    assert_eq!(twice.rows, 0, "nothing of a known prompt stays in memory");
     for file in std::fs::read_dir(folder.path()).unwrap() {
         std::fs::write(file.unwrap().path(), b"short").unwrap();
     }
@@ -95,6 +101,14 @@ fn a_disk_cache_gives_the_bits_that_were_computed() {
         bits(&plain, 1),
         "a damaged file is not used"
     );
+    let open = cache().open(&model, &PROMPTS);
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    let removed = PromptKv::compute(&model, &PROMPTS, Some(open), &Threads::fixed(2), |_| Ok(()));
+    let removed = removed.unwrap();
+    assert_eq!(removed.known, 2);
+    assert_eq!(bits(&removed, 1), bits(&plain, 1), "a removed file can still be read");
 }
 
 /// Checks the gradient of every matrix of an adapter along random directions of length 1, as

@@ -64,7 +64,12 @@ pub fn prompts(
     known: Option<&mut KnownPrompts>,
 ) -> anyhow::Result<PromptKv> {
     let prompts: Vec<&[u32]> = batch.samples.iter().map(|s| s.prompt.as_slice()).collect();
-    PromptKv::compute(&base.model, &prompts, known, &base.threads, |_| Ok(()))
+    let open = known.as_ref().map(|known| known.open(&base.model, &prompts));
+    let kv = PromptKv::compute(&base.model, &prompts, open, &base.threads, |_| Ok(()))?;
+    if let Some(known) = known {
+        known.keep(&prompts, |index| kv.computed(index))?;
+    }
+    Ok(kv)
 }
 
 /// Scores every text of the batch that the user typed. Without an adapter the base scores it.

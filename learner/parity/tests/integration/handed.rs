@@ -32,9 +32,10 @@ fn check(form: &Form) {
 
     let mut cache = DiskCache::handed(folder.path(), "m").unwrap();
     cache.put(prompt, &rows).unwrap();
-    let mut known = KnownPrompts::new(None, Some(cache));
-    let logprobs = |known: Option<&mut KnownPrompts>| {
+    let known = KnownPrompts::new(None, Some(cache));
+    let logprobs = |known: Option<&KnownPrompts>| {
         let threads = Threads::fixed(1);
+        let known = known.map(|known| known.open(&model, &[prompt]));
         let kv = PromptKv::compute(&model, &[prompt], known, &threads, |_| Ok(())).unwrap();
         let tails: Vec<Tail> = (0..8)
             .map(|token| Tail {
@@ -47,7 +48,7 @@ fn check(form: &Form) {
             .collect();
         (kv.known, model.logprobs(None, &TailBatch::new(&tails), &kv).unwrap())
     };
-    let (taken, handed) = logprobs(Some(&mut known));
+    let (taken, handed) = logprobs(Some(&known));
     let (_, computed) = logprobs(None);
     let (mean, largest) = difference(&handed, &computed);
     println!("{}: mean {mean:.6}, largest {largest:.6}", form.name);

@@ -3,6 +3,9 @@
 #[cfg(target_os = "linux")]
 use crate::limits::MEMORY_HEADROOM_MB;
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use sysinfo::{CpuRefreshKind, RefreshKind, System};
 
 /// The learner's niceness. Completions are served with niceness 0 and come first.
@@ -16,6 +19,14 @@ pub fn lower_priority() -> bool {
 /// The process that started this one.
 pub fn parent() -> Option<u32> {
     Some(std::os::unix::process::parent_id())
+}
+
+/// Fills `bytes` from a place in a file, whoever else reads it at the same time.
+///
+/// # Errors
+/// The file ends before, or cannot be read.
+pub fn read_exact_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()> {
+    file.read_exact_at(bytes, from)
 }
 
 /// The load of the cores.

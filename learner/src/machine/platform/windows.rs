@@ -1,6 +1,9 @@
 //! Windows.
 #![allow(unsafe_code)]
 
+use std::fs::File;
+use std::io;
+use std::os::windows::fs::FileExt;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 use windows_sys::Win32::Foundation::FILETIME;
 use windows_sys::Win32::System::ProcessStatus::{GetProcessMemoryInfo, PROCESS_MEMORY_COUNTERS};
@@ -21,6 +24,21 @@ pub fn parent() -> Option<u32> {
     let nothing = ProcessRefreshKind::nothing();
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[own]), false, nothing);
     system.process(own)?.parent().map(|parent| parent.as_u32())
+}
+
+/// Fills `bytes` from a place in a file, whoever else reads it at the same time.
+///
+/// # Errors
+/// The file ends before, or cannot be read.
+pub fn read_exact_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.seek_read(&mut bytes[done..], from + done as u64)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => done += read,
+        }
+    }
+    Ok(())
 }
 
 /// The load of the cores. sysinfo asks the performance counters for that, which a user can switch
