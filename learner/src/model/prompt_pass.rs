@@ -7,7 +7,7 @@
 
 use crate::kernels::float::Float;
 use crate::kernels::int8_dot::Int8Unit;
-use crate::kernels::{add_to_rows, matrix, scale_in_place, values};
+use crate::kernels::{add_to_rows, matrix, scale_in_place, values, with_values};
 use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
 use crate::model::Transformer;
@@ -383,8 +383,8 @@ impl<T: Float> TreeRows<'_, T> {
             norm.in_place(q);
         }
         model.rope.rotate_rows(q, q_width, angles);
-        let mut attended = attention(model, tree, q, k, v)?;
-        maps.add(O, &mut attended, x)?;
+        attention(model, tree, q, k, v)?;
+        maps.add(O, q, x)?;
 
         let [normed, gate, up, _] = buffers;
         for x in x.chunks_mut(FEED_FORWARD_ROWS * shape.width) {
@@ -445,36 +445,40 @@ impl<T: Float> Maps<'_, T> {
     }
 }
 
-/// Attention of all rows of a tree: the rows of a branch see the path to them. Branches are
-/// in the order of their rows, and so are the results.
+/// Replaces the queries of all rows of a tree by the output of attention: the rows of a branch see
+/// the path to them. Branches are in the order of their rows.
 fn attention<T: Float>(
     model: &Transformer<T>,
     tree: &PrefixTree,
-    q: &[T],
+    q: &mut [T],
     k: &[T],
     v: &[T],
-) -> Result<Vec<T>> {
+) -> Result<()> {
     let width = |x: &[T]| x.len() / tree.tokens.len();
-    let parts: Vec<Vec<T>> = tree
-        .branches
-        .par_iter()
-        .map(|branch| {
-            let path = &tree.paths[branch.prompt][..branch.start + branch.rows.len()];
-            let along = |x: &[T]| {
-                let width = width(x);
-                let mut rows = Vec::with_capacity(path.len() * width);
-                for row in path {
-                    rows.extend_from_slice(&x[*row as usize * width..][..width]);
-                }
-                matrix(rows, path.len(), width)
-            };
-            let own = &q[branch.rows.start * width(q)..branch.rows.end * width(q)];
-            let q = Tensor::from_slice(own, (branch.rows.len(), width(q)), &Device::Cpu)?;
-            let sequence = Sequence { q, k: along(k)?, v: along(v)?, past: branch.start };
-            values(&sequence.forward::<T>(model.heads())?)
-        })
-        .collect::<Result<_>>()?;
-    Ok(parts.concat())
+    let q_width = width(q);
+    let mut rest = q;
+    let mut of_branches = Vec::with_capacity(tree.branches.len());
+    for branch in &tree.branches {
+        let own_values = branch.rows.len() * q_width;
+        let (own, behind) = std::mem::take(&mut rest).split_at_mut(own_values);
+        of_branches.push(own);
+        rest = behind;
+    }
+    tree.branches.par_iter().zip(of_branches).try_for_each(|(branch, own)| -> Result<()> {
+        let path = &tree.paths[branch.prompt][..branch.start + branch.rows.len()];
+        let along = |x: &[T]| {
+            let width = width(x);
+            let mut rows = Vec::with_capacity(path.len() * width);
+            for row in path {
+                rows.extend_from_slice(&x[*row as usize * width..][..width]);
+            }
+            matrix(rows, path.len(), width)
+        };
+        let q = Tensor::from_slice(own, (branch.rows.len(), q_width), &Device::Cpu)?;
+        let sequence = Sequence { q, k: along(k)?, v: along(v)?, past: branch.start };
+        let output = sequence.forward::<T>(model.heads())?;
+        with_values(&output, |output: &[T]| own.copy_from_slice(output))
+    })
 }
 
 #[cfg(test)]
