@@ -7,7 +7,7 @@ use crate::model::load::load;
 use anyhow::{Context, bail, ensure};
 use feedback::job::Base;
 use models::file;
-use models::gguf::Gguf;
+use models::gguf::{Gguf, Value};
 use models::vocab::Vocab;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
@@ -56,9 +56,12 @@ pub(super) fn load_base<'a>(
             .with_context(|| format!("cannot read the base model {}", path.display()))?;
         // The wrong model is refused before hundreds of megabytes are read into memory.
         check_base(path, &sha256, &wanted.sha256)?;
-        let gguf = Gguf::open(path)?;
+        let mut gguf = Gguf::open(path)?;
         let vocab = Vocab::from_gguf(&gguf)?;
         let mut model = load(&gguf)?;
+        // The lists of tokens and merges are in `vocab` as far as they are needed, and take 20 MiB
+        // here. Whoever reads the header later reads single values and shapes.
+        gguf.metadata.retain(|_, value| !matches!(value, Value::Array(_)));
         use_gpu(&mut model);
         *kept = Some(LoadedBase { path: path.clone(), sha256, stamp, gguf, vocab, model });
     }

@@ -84,13 +84,15 @@ impl Trainer {
         job: &Job,
         progress: &mut dyn FnMut(JobProgress) -> ControlFlow<()>,
     ) -> anyhow::Result<UpdateReport> {
-        match self.attempt(job, progress) {
+        let done = match self.attempt(job, progress) {
             Err(error) if self.leave_failed_gpu() => {
                 eprintln!("hone-learner: the GPU failed, and the CPU goes on: {error:#}");
                 self.attempt(job, progress)
             }
             done => done,
-        }
+        };
+        platform::return_free_memory();
+        done
     }
 
     /// Returns true if the model lay on a GPU that failed. It is then only on the CPU.
@@ -125,6 +127,7 @@ impl Trainer {
         let StartingAdapter { lora, optimizer, part, mut invocation } =
             StartingAdapter::of(job, base)?;
         progress(Phase::Load, 1, 1)?;
+        platform::return_free_memory();
         let load = started.elapsed();
 
         let prompt_started = Instant::now();
@@ -140,6 +143,8 @@ impl Trainer {
         }
         let kv = compute_prompts(base, &batch, open, threads, &mut progress)?;
         known.keep(&prompts_of(&batch), |index| kv.computed(index))?;
+        // What a prompt pass frees lies between what it keeps.
+        platform::return_free_memory();
         let (model, hyper) = (&base.model, &job.hyper);
         let (fresh, seed) = (job.parent.is_none(), job.seed);
         let start = ppo::UpdateStart { lora, optimizer, part, fresh, seed };
@@ -147,6 +152,8 @@ impl Trainer {
         let update = ppo::update(&inputs, start, &mut progress)?;
         let prompt = update.trained_from.duration_since(prompt_started);
         let train = update.trained_from.elapsed();
+        let prompts_known = kv.known;
+        drop(kv);
 
         let adapter_sha256 = match &update.part {
             TrainedPart::Full | TrainedPart::Square(_) => {
@@ -156,7 +163,7 @@ impl Trainer {
             TrainedPart::Shared(part) => write_values(job, &part.values())?,
         };
         let times = Times { load, prompt, train, total: started.elapsed() };
-        let report = report(job, &batch, kv.known, update, adapter_sha256, &times);
+        let report = report(job, &batch, prompts_known, update, adapter_sha256, &times);
         Ok(UpdateReport { gpu, left_out, ..report })
     }
 }

@@ -29,6 +29,16 @@ pub fn read_exact_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()>
     file.read_exact_at(bytes, from)
 }
 
+/// Returns memory that was freed to the system. glibc keeps it otherwise.
+#[allow(unsafe_code)]
+pub fn return_free_memory() {
+    // SAFETY: takes a number, and only touches memory that nobody owns.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// The load of the cores.
 pub struct CpuLoad {
     pub system: System,

@@ -41,6 +41,9 @@ pub fn read_exact_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()>
     Ok(())
 }
 
+/// Windows gets freed memory back without being asked.
+pub fn return_free_memory() {}
+
 /// The load of the cores. sysinfo asks the performance counters for that, which a user can switch
 /// off, and panics without them.
 pub struct CpuLoad {
