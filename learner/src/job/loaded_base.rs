@@ -86,8 +86,8 @@ fn use_gpu(model: &mut Transformer<f32>) {
 #[cfg(not(feature = "cuda"))]
 fn use_gpu(_: &mut Transformer<f32>) {}
 
-/// Refuses a base model that is larger than the learner may be. All of it is in memory, the experts
-/// that no token uses included.
+/// Refuses a base model that is larger than the learner may be. Every pass reads all of it, and
+/// would read it from the disk if there were no room for it in the page cache.
 fn check_size(path: &Path, megabytes: u64, limit_mb: u64) -> anyhow::Result<()> {
     ensure!(
         limit_mb == 0 || megabytes <= limit_mb,

@@ -82,6 +82,11 @@ impl QuantisedMatrix {
         self.format
     }
 
+    /// Takes the matrix out of this process's memory until it is read again.
+    pub fn release(&self) {
+        self.bytes.release();
+    }
+
     /// The bytes of some columns of a row. The columns begin and end at blocks.
     #[inline(always)]
     pub fn part(&self, row: usize, columns: &Range<usize>) -> &[u8] {

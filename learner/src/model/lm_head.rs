@@ -224,6 +224,7 @@ fn block_softmax<T: Float>(
     } else {
         None
     };
+    weight.release();
     Ok(BlockSoftmax { top, sum, weighted, targets: found })
 }
 

@@ -385,6 +385,7 @@ impl<T: Float> Transformer<T> {
         let y = add::<T>(&middle, &scaled::<T>(&output, block.residual_scale)?)?;
         let kept =
             SavedLayer { x, before_head_norms, own, attended, middle, feed_forward, reduced };
+        layer.release();
         Ok((y, kept))
     }
 
@@ -485,6 +486,7 @@ impl<T: Float> Transformer<T> {
         let d_normed = add::<T>(&linear(Q, &normed, &dq)?, &linear(K, &normed, &dk)?)?;
         let d_normed = add::<T>(&d_normed, &linear(V, &normed, &dv)?)?;
         let dx = layer.attention_norm.backward(&d_middle, &d_normed, &saved.x)?;
+        layer.release();
         Ok((dx, gradients.into_iter().flatten().collect()))
     }
 }

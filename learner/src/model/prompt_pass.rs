@@ -376,6 +376,7 @@ impl<T: Float> TreeRows<'_, T> {
             |x: &[T]| Tensor::from_slice(x, (rows, kv_width), &Device::Cpu)?.to_dtype(T::KV);
         let kept = (as_kept(k)?, as_kept(v)?);
         if index + 1 == model.layers.len() {
+            layer.release();
             return Ok(kept);
         }
         maps.fill(Q, normed, q)?;
@@ -412,6 +413,7 @@ impl<T: Float> TreeRows<'_, T> {
                 }
             }
         }
+        layer.release();
         Ok(kept)
     }
 }

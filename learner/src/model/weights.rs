@@ -131,6 +131,13 @@ impl Weight {
         }
     }
 
+    /// Takes the matrix out of this process's memory until it is read again.
+    pub fn release(&self) {
+        if let Weight::Quantised(weight) = self {
+            weight.release();
+        }
+    }
+
     pub fn rows(&self) -> candle_core::Result<usize> {
         match self {
             Weight::Plain(tensor) => tensor.dim(0),
@@ -185,6 +192,19 @@ pub struct Layer<T> {
     pub experts: Option<Experts>,
 }
 
+impl<T> Layer<T> {
+    /// Takes the matrices out of this process's memory until they are read again.
+    pub fn release(&self) {
+        self.maps.iter().for_each(|map| map.weight.release());
+        if let Some(Experts { router, experts }) = &self.experts {
+            router.release();
+            for Expert { gate, up, down } in experts {
+                [gate, up, down].into_iter().for_each(Weight::release);
+            }
+        }
+    }
+}
+
 /// A `vocabulary × width` matrix in blocks of rows.
 pub struct VocabularyMatrix {
     pub blocks: Vec<Weight>,
@@ -212,6 +232,7 @@ impl VocabularyMatrix {
             for (row, values) in here.iter().zip(found.chunks(self.width)) {
                 rows[row * self.width..][..self.width].copy_from_slice(values);
             }
+            weight.release();
         }
         matrix(rows, ids.len(), self.width)
     }

@@ -3,8 +3,10 @@
 #[cfg(target_os = "linux")]
 use crate::limits::MEMORY_HEADROOM_MB;
 
+use memmap2::{Mmap, UncheckedAdvice};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use sysinfo::{CpuRefreshKind, RefreshKind, System};
 
@@ -27,6 +29,17 @@ pub fn parent() -> Option<u32> {
 /// The file ends before, or cannot be read.
 pub fn read_exact_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()> {
     file.read_exact_at(bytes, from)
+}
+
+/// Takes pages of a mapped file out of this process until they are read again. They stay in the
+/// page cache.
+#[allow(unsafe_code)]
+pub fn release_pages(file: &Mmap, bytes: Range<usize>) {
+    // SAFETY: the mapping is read-only and of a file, so that the pages come back as they were.
+    let released =
+        unsafe { file.unchecked_advise_range(UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
+    // It saves memory and nothing depends on it.
+    let _ = released;
 }
 
 /// Returns memory that was freed to the system. glibc keeps it otherwise.

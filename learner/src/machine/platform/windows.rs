@@ -1,8 +1,10 @@
 //! Windows.
 #![allow(unsafe_code)]
 
+use memmap2::Mmap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::windows::fs::FileExt;
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 use windows_sys::Win32::Foundation::FILETIME;
@@ -40,6 +42,10 @@ pub fn read_exact_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<()>
     }
     Ok(())
 }
+
+/// Windows has no such call for a part of a mapped file. It takes the pages back when memory runs
+/// short.
+pub fn release_pages(_: &Mmap, _: Range<usize>) {}
 
 /// Windows gets freed memory back without being asked.
 pub fn return_free_memory() {}
