@@ -258,7 +258,34 @@ pub struct UpdateReport {
     pub prompt_ms: u64,
     pub train_ms: u64,
     pub total_ms: u64,
+    /// The parts of `prompt_ms` and `train_ms`, and what comes after them.
+    #[serde(default)]
+    pub phases: PhaseTimes,
+    /// The largest resident memory of the learner since it started.
     pub peak_memory_mb: u64,
+}
+
+/// The time of each phase of a job, in ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PhaseTimes {
+    /// The keys and values of prompts that were not known.
+    pub prompts: u64,
+    /// The log-probs under the base and the parent.
+    pub references: u64,
+    /// The forward passes of all epochs, with the head.
+    pub forward: u64,
+    /// The backward passes of all epochs.
+    pub backward: u64,
+    /// The steps of the optimizer, with the limits on the gradient and on the update.
+    pub optimizer: u64,
+    /// The log-probs under the candidate.
+    pub check: u64,
+    /// Writing the candidate and the state of the optimizer.
+    pub write: u64,
+    /// The time for which the daemon had stopped the learner, because the engine computed. The
+    /// other phases contain it too.
+    pub stopped: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ use crate::ppo::batch::{Batch, BatchInputs, offers_left};
 use crate::ppo::trained_part::TrainedPart;
 use anyhow::{Context, ensure};
 use feedback::event::OfferId;
-use feedback::job::{JOB_FORMAT, Job, JobProgress, Phase, Train, UpdateReport};
+use feedback::job::{JOB_FORMAT, Job, JobProgress, Phase, PhaseTimes, Train, UpdateReport};
 use models::adapter::LoraAdapter;
 use models::disk_cache::DiskCache;
 use models::file;
@@ -141,7 +141,9 @@ impl Trainer {
         if invocation.is_empty() {
             invocation.extend(batch.invocation);
         }
+        let computed_from = Instant::now();
         let kv = compute_prompts(base, &batch, open, threads, &mut progress)?;
+        let prompts = computed_from.elapsed();
         known.keep(&prompts_of(&batch), |index| kv.computed(index))?;
         // What a prompt pass frees lies between what it keeps.
         platform::return_free_memory();
@@ -155,6 +157,7 @@ impl Trainer {
         let prompts_known = kv.known;
         drop(kv);
 
+        let written_from = Instant::now();
         let adapter_sha256 = match &update.part {
             TrainedPart::Full | TrainedPart::Square(_) => {
                 let candidate = update.lora.to_adapter(&model.shape, &base.sha256, invocation)?;
@@ -162,7 +165,8 @@ impl Trainer {
             }
             TrainedPart::Shared(part) => write_values(job, &part.values())?,
         };
-        let times = Times { load, prompt, train, total: started.elapsed() };
+        let phases = phase_times(&update.times, prompts, written_from.elapsed());
+        let times = Times { load, prompt, train, total: started.elapsed(), phases };
         let report = report(job, &batch, prompts_known, update, adapter_sha256, &times);
         Ok(UpdateReport { gpu, left_out, ..report })
     }
@@ -243,6 +247,25 @@ struct Times {
     prompt: Duration,
     train: Duration,
     total: Duration,
+    phases: PhaseTimes,
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
+}
+
+/// The phases as the report has them. Only the daemon knows for how long it stopped the learner.
+fn phase_times(update: &ppo::UpdateTimes, prompts: Duration, write: Duration) -> PhaseTimes {
+    PhaseTimes {
+        prompts: milliseconds(prompts),
+        references: milliseconds(update.references),
+        forward: milliseconds(update.forward),
+        backward: milliseconds(update.backward),
+        optimizer: milliseconds(update.optimizer),
+        check: milliseconds(update.check),
+        write: milliseconds(write),
+        stopped: 0,
+    }
 }
 
 fn report(
@@ -253,7 +276,6 @@ fn report(
     adapter_sha256: String,
     times: &Times,
 ) -> UpdateReport {
-    let milliseconds = |time: Duration| time.as_millis() as u64;
     UpdateReport {
         job: job.id.clone(),
         candidate: job.candidate,
@@ -281,6 +303,7 @@ fn report(
         prompt_ms: milliseconds(times.prompt),
         train_ms: milliseconds(times.train),
         total_ms: milliseconds(times.total),
+        phases: times.phases,
         peak_memory_mb: platform::peak_memory_mb(),
     }
 }

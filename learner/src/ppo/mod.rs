@@ -40,7 +40,7 @@ use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepL
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Makes the random order of the minibatches independent of the random initial weights.
 const ORDER_STREAM: u64 = 0x5bd1_e995_9d1b_54a5;
@@ -61,6 +61,19 @@ pub struct UpdateResult {
     pub update_ratio: f32,
     /// The time when the reference log-probs were computed and the first step began.
     pub trained_from: Instant,
+    pub times: UpdateTimes,
+}
+
+/// The time that each phase of an update took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct UpdateTimes {
+    /// The log-probs under the base and the parent.
+    pub references: Duration,
+    pub forward: Duration,
+    pub backward: Duration,
+    pub optimizer: Duration,
+    /// The log-probs under the candidate.
+    pub check: Duration,
 }
 
 /// The start of an update.
@@ -116,20 +129,24 @@ pub fn update(
 
     // 2. The log-probs of the sampled tokens under the parent and the base.
     let known_parent = (!fresh).then_some(&parent);
+    let started = Instant::now();
     score_references(inputs, known_parent, &mut minibatches, progress)?;
     let (mismatch, ratio_before) = compare_with_server(&minibatches, inputs.samples());
     let demonstrated = mean_demonstrated(minibatches.iter().flatten(), inputs.samples());
     let trained_from = Instant::now();
+    let times = UpdateTimes { references: trained_from - started, ..UpdateTimes::default() };
 
     // 3. Epochs over the minibatches, one optimizer step each.
     let limit = UpdateLimit::new(&parent, &part, inputs.hyper.max_update_ratio)?;
     // From here on the limit alone knows the parent's values.
     drop(parent);
-    let mut trainee = Trainee { inputs, lora, optimizer, part, limit, steps: Vec::new() };
+    let mut trainee = Trainee { inputs, lora, optimizer, part, limit, steps: Vec::new(), times };
     let stopped_early = trainee.run_epochs(&mut minibatches, &mut random, progress)?;
 
     // 4. The candidate on its own batch.
+    let started = Instant::now();
     let evaluation = evaluate(inputs, &trainee.lora, &minibatches, progress)?;
+    trainee.times.check = started.elapsed();
     let update_ratio = trainee.limit.ratio(&trainee.lora, &trainee.part)?;
     if !evaluation.kl_base.is_finite() || !update_ratio.is_finite() {
         anyhow::bail!("the candidate holds numbers that are not finite; nothing was written");
@@ -148,6 +165,7 @@ pub fn update(
         kl_base: evaluation.kl_base,
         update_ratio,
         trained_from,
+        times: trainee.times,
     })
 }
 
@@ -228,6 +246,7 @@ struct Trainee<'a> {
     part: TrainedPart,
     limit: UpdateLimit,
     steps: Vec<StepLog>,
+    times: UpdateTimes,
 }
 
 impl Trainee<'_> {
@@ -262,7 +281,7 @@ impl Trainee<'_> {
     /// The gradient of the loss of a minibatch. The loss is a mean over its tokens, however
     /// it is cut into microbatches. `done` is called with the samples of each microbatch.
     fn gradient(
-        &self,
+        &mut self,
         minibatch: &[Microbatch],
         done: &mut dyn FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<(GradientSum, StepLog)> {
@@ -278,16 +297,21 @@ impl Trainee<'_> {
             demonstrated: f64::from(hyper.demonstration_coefficient)
                 / all(Microbatch::demonstrated),
         };
-        let mut gradient = GradientSum::zero(&self.part.lengths(&self.lora));
+        let (trained, lora) = (&self.part, &self.lora);
+        let mut gradient = GradientSum::zero(&trained.lengths(lora));
         let mut log = StepLog::default();
         for micro in minibatch {
-            let pass = threads.run(|| model.forward(&self.lora, &micro.tails, kv))?;
+            let started = Instant::now();
+            let pass = threads.run(|| model.forward(lora, &micro.tails, kv))?;
+            self.times.forward += started.elapsed();
             let d_loss = micro.d_loss(&pass.logprobs, samples, &weights, hyper, &mut log);
+            let started = Instant::now();
             threads.run(|| {
                 pass.backward_into(&d_loss, &mut |pair, part| {
-                    self.part.add(&mut gradient, pair, &part, &self.lora)
+                    trained.add(&mut gradient, pair, &part, lora)
                 })
             })?;
+            self.times.backward += started.elapsed();
             done(micro.tails.len())?;
         }
         Ok((gradient, log))
@@ -295,6 +319,7 @@ impl Trainee<'_> {
 
     /// Takes one optimizer step. `log` has the loss that the gradient belongs to.
     fn step(&mut self, mut gradient: GradientSum, mut log: StepLog) -> anyhow::Result<()> {
+        let started = Instant::now();
         let UpdateInputs { hyper, threads, .. } = self.inputs;
         self.part.restrict(&mut gradient, &self.lora)?;
         log.grad_norm = gradient.norm();
@@ -312,6 +337,7 @@ impl Trainee<'_> {
             self.limit.apply(&mut self.lora, &mut self.part)?;
         }
         self.steps.push(log);
+        self.times.optimizer += started.elapsed();
         Ok(())
     }
 }

@@ -72,6 +72,19 @@ fn accepted_text_becomes_likelier_and_rejected_text_less_likely() {
 }
 
 #[test]
+fn the_phases_of_a_report_are_parts_of_its_time() {
+    let fixture = fixture("qwen2");
+    let report = run(&fixture.job("phases")).unwrap();
+    let phases = report.phases;
+    assert!(phases.prompts + phases.references <= report.prompt_ms, "{report:?}");
+    let training = phases.forward + phases.backward + phases.optimizer + phases.check;
+    assert!(training <= report.train_ms, "{report:?}");
+    let parts = report.load_ms + report.prompt_ms + report.train_ms + phases.write;
+    assert!(parts <= report.total_ms, "{report:?}");
+    assert_eq!(phases.stopped, 0, "only the daemon stops the learner");
+}
+
+#[test]
 fn the_first_step_starts_exactly_at_the_parent() {
     let fixture = fixture("qwen2");
     let first = fixture.job("first");

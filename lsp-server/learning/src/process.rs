@@ -117,6 +117,7 @@ impl Learner {
     ) -> Result<Ended<R>> {
         let name = self.name.clone();
         let named = || name.clone();
+        let stopped_before = self.preemption.stopped();
         self.send(job).await.with_context(named)?;
         let mut unwanted = pin!(unwanted);
         let mut reason = None;
@@ -154,7 +155,11 @@ impl Learner {
                     }
                     progress(&at);
                 }
-                LearnerLine::Done(report) if report.job == job.id => break Ended::Done(report),
+                LearnerLine::Done(mut report) if report.job == job.id => {
+                    let stopped = self.preemption.stopped().saturating_sub(stopped_before);
+                    report.phases.stopped = stopped.as_millis() as u64;
+                    break Ended::Done(report);
+                }
                 LearnerLine::Failed { job: id, error } if id == job.id || id.is_empty() => {
                     bail!("the learner gave up: {error}")
                 }

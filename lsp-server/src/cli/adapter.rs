@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use clap::{Subcommand, ValueEnum};
 use feedback::clock::{Clock, SystemClock};
 use feedback::event::AdapterVersion;
-use feedback::job::{BeforeAfter, UpdateReport};
+use feedback::job::{BeforeAfter, PhaseTimes, UpdateReport};
 use host::paths::Paths;
 use jiff::Timestamp;
 use models::adapter::LoraAdapter;
@@ -490,12 +490,29 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
                 seconds(report.train_ms)
             ),
         ),
+        ("phases", phases(&report.phases)),
         ("computed on", report.gpu.clone().unwrap_or_else(|| "the CPU".to_owned())),
         ("prompts", format!("{} known already, the others computed", report.prompts_known)),
         ("peak memory", format!("{} MiB", report.peak_memory_mb)),
         ("file", registry.adapter_file(entry.version).display().to_string()),
         ("SHA-256", entry.sha256.clone()),
     ]
+}
+
+/// The phases of an update in the order in which they come, and the time for which it stood still.
+fn phases(times: &PhaseTimes) -> String {
+    let phases = [
+        ("prompts", times.prompts),
+        ("log-probs before", times.references),
+        ("forward", times.forward),
+        ("backward", times.backward),
+        ("optimizer", times.optimizer),
+        ("log-probs after", times.check),
+        ("writing", times.write),
+        ("of all this stopped", times.stopped),
+    ];
+    let phases = phases.map(|(name, time)| format!("{name} {:.1}", seconds(time)));
+    format!("{} s", phases.join(", "))
 }
 
 fn object(registry: &Registry, entry: &Entry) -> serde_json::Value {
