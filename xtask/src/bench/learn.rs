@@ -1,4 +1,4 @@
-//! `cargo xtask bench learn`: one training step, by Hone and by torch + PEFT.
+//! `cargo xtask bench learn`: an update by phase, and one training step by Hone and by torch + PEFT.
 
 use super::median;
 use super::peer::Peer;
@@ -51,6 +51,16 @@ pub struct Arguments {
 
 pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     let mut steps = super::build(workspace)?;
+    let mut updates = serde_json::Map::new();
+    for name in &arguments.model {
+        let model = super::pull(workspace, Some(name))?;
+        eprintln!("── {name}, updates of 16 texts");
+        let measured = update(workspace, &model)?;
+        if !arguments.json {
+            println!("{name}\n{}", update_table(&measured));
+        }
+        updates.insert(name.clone(), measured);
+    }
     let python = python(workspace, &mut steps)?;
     let folder = workspace.target.join("bench");
     files::make_folder(&folder)?;
@@ -81,10 +91,41 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
             "rank": arguments.rank,
             "ratios": ratios,
             "models": models,
+            "updates": updates,
         });
         println!("{}", serde_json::to_string_pretty(&report)?);
     }
     Ok(())
+}
+
+/// Runs updates, each in a process of its own: one that computes its prompts, and one that has
+/// their keys and values from the server.
+fn update(workspace: &Workspace, model: &Path) -> Result<Value> {
+    let run = |options: &[&str]| {
+        let mut update = Command::new(workspace.binary("examples/update"));
+        super::measure(update.arg("--model").arg(model).args(options))
+    };
+    Ok(json!({ "computed": run(&[])?, "known": run(&["--handed"])? }))
+}
+
+/// The seconds of each phase, and the rate of its matrix products.
+fn update_table(measured: &Value) -> String {
+    let mut table = Table::new(["", "prompts computed s", "GFLOP/s", "prompts known s", "GFLOP/s"]);
+    let sides = [&measured["computed"], &measured["known"]];
+    let cell = |of: &Value, key: &str, digits: usize| {
+        of[key].as_f64().map_or(String::new(), |number| format!("{number:.digits$}"))
+    };
+    let phases = sides[0]["phases"].as_array().map_or(0, Vec::len);
+    for phase in 0..phases {
+        let [computed, known] = sides.map(|side| &side["phases"][phase]);
+        let cells = [computed, known].map(|of| [cell(of, "s", 1), cell(of, "gflops", 0)]);
+        table.row(computed["name"].as_str().unwrap_or_default(), cells.into_iter().flatten());
+    }
+    let both = |key: &str| sides.map(|side| [cell(side, key, 0), String::new()]);
+    table.row("peak MiB", both("peak_mb").into_iter().flatten());
+    let rates = sides.map(|side| [String::new(), cell(side, "matmul_gflops", 0)]);
+    table.row("a large product of f32", rates.into_iter().flatten());
+    table.to_string()
 }
 
 /// Installs the peer's packages into a virtual environment.

@@ -41,7 +41,10 @@ const OF_LAB: [&str; 11] = [
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// A training step against torch + PEFT on the same model and tokens
+    /// An update by phase, and a training step against torch + PEFT
+    ///
+    /// First two updates of 16 texts behind prompts of 1,000 tokens, by phase, with the
+    /// peak of memory. Then a training step on the same model and tokens as torch + PEFT.
     ///
     /// Installs torch and PEFT into a virtual environment under `target/` (some
     /// gigabytes, once). The steps of both sides take turns, on the same number of
