@@ -184,7 +184,7 @@ mod tests {
             verdict: None,
             in_demonstration_loss: true,
         };
-        let samples: Vec<Sample> = [100, 28, 1, 500, 60, 60].map(sample).into();
+        let samples: Vec<Sample> = [50, 14, 1, 500, 30, 30].map(sample).into();
         assert_eq!(
             cut_into_microbatches(&[0, 1, 2, 3, 4, 5], &samples),
             [vec![0, 1], vec![2], vec![3], vec![4, 5]]
