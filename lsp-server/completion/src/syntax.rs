@@ -88,28 +88,6 @@ pub fn scan(grammar: &Language, text: &str) -> Option<SyntaxScan> {
     }
 }
 
-/// The number of places at which a text is not as the grammar of its language wants it. `None`
-/// without a grammar.
-pub fn errors(language: &str, text: &str) -> Option<usize> {
-    let mut parser = Parser::new();
-    parser.set_language(&grammar(language)?).ok()?;
-    let tree = parser.parse(text, None)?;
-    let (mut cursor, mut errors) = (tree.walk(), 0);
-    loop {
-        let node = cursor.node();
-        errors += usize::from(node.is_error() || node.is_missing());
-        // What has no error below is not looked through.
-        if node.has_error() && cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return Some(errors);
-            }
-        }
-    }
-}
-
 fn text_range(node: &Node, end: usize) -> Option<Range<usize>> {
     let kind = node.kind();
     let is_in_error = || node.parent().is_some_and(|parent| parent.is_error());
@@ -175,14 +153,6 @@ mod tests {
         assert_eq!(bodies("rust", "fn a() { B { c: 1 } }\n"), "{}");
         assert_eq!(bodies("javascript", "function a() { return { b: 1 }; }\n"), "{}");
         assert_eq!(bodies("go", "func a() { b := []int{1} }\n"), "{}");
-    }
-
-    #[test]
-    fn errors_are_counted_where_there_is_a_grammar() {
-        let errors = |text| errors("rust", text).unwrap();
-        assert_eq!(errors("fn a() { b(1); }\n"), 0);
-        assert!(errors("fn a() { b(1; }\n") > 0);
-        assert_eq!(super::errors("klingon", "("), None);
     }
 
     #[test]

@@ -38,11 +38,11 @@ enum Command {
     /// is played into the server's label rules with nothing but the document, and with the
     /// reports of an editor.
     Labels(labels::Arguments),
-    /// Compute candidates at places of real commits, or try choices among them
+    /// Count the lines of real commits that the answers of a request by hand complete
     ///
-    /// Computes the prompts and the candidates of a request by hand at places that are
-    /// drawn from the commits of repositories, and keeps them in `target/bench/places`.
-    /// A run that was interrupted continues. `--choose` then tries choices among them.
+    /// Computes the answers at places that are drawn from the commits of repositories, and keeps
+    /// them in `target/bench/places`. A run that was interrupted continues. With several
+    /// models they are compared.
     Places(places::Arguments),
     /// Replay recordings of people, and print how they rated what is offered next
     ///

@@ -35,8 +35,6 @@ pub struct Desk<'a> {
     prompts: PromptBuilder,
     /// By their paths, which stand for their addresses too.
     documents: HashMap<String, Document>,
-    /// The files that the documents import.
-    imported: Vec<Document>,
     /// The path of the document that is typed in.
     current: String,
 }
@@ -50,7 +48,6 @@ impl<'a> Desk<'a> {
             context_chars,
             prompts: PromptBuilder::default(),
             documents: HashMap::new(),
-            imported: vec![],
             current: String::new(),
         }
     }
@@ -74,19 +71,11 @@ impl<'a> Desk<'a> {
         let limits = self.limits();
         for file in imported {
             self.prompts.add(&file, &limits);
-            self.imported.push(file);
         }
     }
 
     pub fn document(&self) -> &Document {
         &self.documents[&self.current]
-    }
-
-    /// The texts that an open document does not need to be looked for on the disk: those of the
-    /// other documents, and of what they import.
-    pub fn others(&self) -> impl Iterator<Item = &Document> {
-        let others = self.documents.values().filter(|document| document.path != self.current);
-        others.chain(&self.imported)
     }
 
     /// The first character of a line.

@@ -1,8 +1,8 @@
-//! What is kept of a place: the text around it, what was written there, and the candidates.
+//! What is kept of a place: what was written there, and the answers.
 
 use super::typing::Kind;
 use anyhow::{Context, Result};
-use feedback::event::StopReason;
+use rehearsal::developer::is_right;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
@@ -12,75 +12,44 @@ use std::path::Path;
 /// A line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Record {
-    /// What it is recognised by.
+    /// The repository, the commit, the path, the line, and the byte of the line.
     pub key: String,
     pub repository: String,
-    pub author: String,
     pub commit: String,
-    pub path: String,
     pub language: String,
     pub kind: Kind,
-    /// The document before the cursor, as far as it is kept.
-    pub before: String,
-    /// The rest of the cursor's line: the marks that the editor has closed.
+    /// The cursor's line before it.
+    pub line_before: String,
+    /// The marks behind the cursor that the editor has closed.
     pub closers: String,
-    /// The lines below, as far as they are kept.
-    pub after: String,
     /// What the author wrote: the rest of the line.
     pub rest: String,
-    /// What the author has typed before in this commit, as far as it is kept.
-    pub typed: String,
     pub prompt_tokens: usize,
-    pub evaluated_tokens: u32,
     pub seconds: f64,
-    /// The first answer, and its alternatives.
-    pub candidates: Vec<Candidate>,
+    /// The line that would be shown of each answer, the first answer first. Empty where nothing
+    /// would be.
+    pub answers: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Candidate {
-    /// What is shown of it.
-    pub shown: String,
-    /// The text that was generated, of which the first `healing` bytes were typed already.
-    pub text: String,
-    pub healing: usize,
-    pub stop: StopReason,
-    /// The tokens, with the byte of `text` at which each ends, its log-prob, and its log-prob as
-    /// the user sees it. The one that ends the line is among them.
-    pub tokens: Vec<(usize, f32, f32)>,
-    /// Tokens at the start that only reproduce what was typed.
-    pub healed: usize,
-    /// The names in what is shown.
-    pub names: Vec<SeenName>,
-}
-
-/// A name, and who knows it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SeenName {
-    pub name: String,
-    pub is_member: bool,
-    pub is_declared: bool,
-    pub is_builtin: bool,
-    pub in_document: bool,
-    /// In another open document, or a file that one imports.
-    pub in_others: bool,
-    /// In a file of the repository as the commit found it.
-    pub in_tree: bool,
+/// What an answer is worth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// It is the whole rest of the line.
+    pub is_exact: bool,
+    /// Its characters, if the developer of a rehearsal would take it without mending it.
+    pub right_chars: usize,
 }
 
 impl Record {
-    /// The line of the cursor before it.
-    pub fn line_before(&self) -> &str {
-        self.before.rsplit('\n').next().unwrap_or_default()
-    }
-
-    /// The lines above the cursor's, and the lines with text below it.
-    pub fn above(&self) -> &str {
-        self.before.rsplit('\n').nth(1).unwrap_or_default()
-    }
-
-    pub fn below(&self) -> &str {
-        self.after.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
+    /// Compares an answer with what the author wrote. Marks that the editor has closed need not be
+    /// in it, if the line ends with them. An answer that was not given is worth nothing.
+    pub fn outcome(&self, answer: usize) -> Outcome {
+        let offer = self.answers.get(answer).map_or("", |offer| offer.trim_end());
+        let rest = self.rest.trim_end();
+        let before_marks = rest.strip_suffix(&*self.closers).unwrap_or(rest);
+        let is_exact = !offer.is_empty() && (offer == rest || offer == before_marks);
+        let is_right = is_exact || is_right(offer, rest);
+        Outcome { is_exact, right_chars: if is_right { offer.chars().count() } else { 0 } }
     }
 }
 
@@ -123,4 +92,30 @@ impl Places {
 pub fn read(path: &Path) -> Result<Vec<Record>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_that_the_editor_has_closed_need_not_be_in_an_exact_answer() {
+        let record = Record {
+            key: String::new(),
+            repository: String::new(),
+            commit: String::new(),
+            language: "rust".into(),
+            kind: Kind::MidLine,
+            line_before: "call(".into(),
+            closers: ")".into(),
+            rest: "first, second)".into(),
+            prompt_tokens: 0,
+            seconds: 0.0,
+            answers: ["first, second", "first, second)", "second", ""].map(str::to_owned).into(),
+        };
+        let exact = (0..5).map(|answer| record.outcome(answer).is_exact);
+        assert_eq!(exact.collect::<Vec<_>>(), [true, true, false, false, false]);
+        assert_eq!(record.outcome(0).right_chars, 13);
+        assert_eq!(record.outcome(4), Outcome::default());
+    }
 }

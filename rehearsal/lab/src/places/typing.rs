@@ -48,8 +48,6 @@ pub struct Place<'t> {
     pub rest: &'t str,
     /// The marks behind the cursor that the editor has closed.
     pub closers: &'t str,
-    /// What was typed before in this commit.
-    pub typed: &'t str,
 }
 
 /// Types a commit's files into the desk and calls `ask` at each place, at most at `most` of them.
@@ -59,7 +57,7 @@ pub fn type_commit(
     (seed, most): (u64, usize),
     ask: &mut dyn FnMut(&mut Desk, &Place) -> Result<()>,
 ) -> Result<()> {
-    let mut typist = Typist { desk, typed: String::new(), left: most, lines: 0, seed, ask };
+    let mut typist = Typist { desk, left: most, lines: 0, seed, ask };
     for change in changes {
         if typist.left == 0 {
             break;
@@ -71,7 +69,6 @@ pub fn type_commit(
 
 struct Typist<'d, 'a, 'f> {
     desk: &'d mut Desk<'a>,
-    typed: String,
     /// Places that are left.
     left: usize,
     lines: u64,
@@ -120,7 +117,6 @@ impl Typist<'_, '_, '_> {
                 cursor: start + text[..at].chars().count(),
                 rest: &text[at..],
                 closers: &closers,
-                typed: &self.typed,
             };
             (self.ask)(self.desk, &place)?;
             self.left -= 1;
@@ -128,7 +124,6 @@ impl Typist<'_, '_, '_> {
         // The rest of the line takes the place of the marks.
         let at = start + text[..done].chars().count();
         self.desk.edit(at, closers.chars().count(), &text[done..])?;
-        self.typed.push_str(full);
         Ok(())
     }
 
