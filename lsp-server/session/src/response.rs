@@ -17,6 +17,7 @@ use services::Services;
 use services::reason::Reason;
 use services::settings::Current;
 use settings::prose;
+use std::collections::HashSet;
 use std::time::Duration;
 
 pub struct ResponseBuilder<'a> {
@@ -235,11 +236,15 @@ impl State {
         let mut continues = live.is_some();
         let mut texts: Vec<(OfferId, String)> = live.into_iter().collect();
         let mut offers = vec![];
+        let mut rejected = HashSet::new();
         let mut reason = Reason::NothingToAdd;
         for (index, answer) in generated.answers.iter().enumerate() {
             let was_rejected = |shown: &str| place.was_rejected(&self.offers, shown);
             let (mut completion, why) = response.completion(answer, was_rejected);
             let offer = place.offer(&completion);
+            if was_rejected(&completion.shown) {
+                rejected.insert(offer.id.clone());
+            }
             if index == 0 {
                 // What is computed ahead changes what the engine holds, so this comes first.
                 response.hand_over(&completion);
@@ -270,6 +275,9 @@ impl State {
             }
             offers.push(offer);
         }
+        // Whoever asks by hand where a text was rejected wants another one first.
+        texts.sort_by_key(|(id, _)| rejected.contains(id));
+        offers.sort_by_key(|offer| rejected.contains(&offer.id));
         let is_complete = asked.trigger == Trigger::Invoked;
         let served = Served { offers, continues, is_complete };
         turn.log(self.offers.serve(served, &self.documents, turn.now_ms));

@@ -88,6 +88,23 @@ async fn what_the_user_rejected_stays_away_from_its_line() {
     assert_eq!(texts(&elsewhere.suggestions), ["l(x);"], "another line");
 }
 
+/// `limit: '10'` was dismissed, and came first again when the user asked for another one by hand.
+#[tokio::test]
+async fn by_hand_a_rejected_text_comes_behind_the_others() {
+    let answers = &["call(x);", "call(y);", "call(z);"];
+    let engine = ScriptedEngine { answers, learned: None, takes: Duration::ZERO };
+    let (_folder, session) = session_as_set(without_gate(), engine).await;
+    let offer = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
+    assert_eq!(texts(&offer.suggestions), ["call(x);"]);
+    session.shown(&offer.suggestions[0].id);
+    session.rejected(&offer.suggestions[0].id, Outcome::RejectedEsc);
+    let by_hand = session.complete(URI, CURSOR, Trigger::Invoked, None).await.unwrap();
+    assert_eq!(texts(&by_hand.suggestions), ["call(y);", "call(z);", "call(x);"]);
+    type_at_cursor(&session, "call(y);");
+    let counts = session.services.recorder.counts();
+    assert_eq!((counts.accepted, counts.rejected_esc), (1, 1));
+}
+
 #[tokio::test]
 async fn an_error_is_remembered_too() {
     let (_folder, session) = session(Duration::ZERO).await;
