@@ -99,6 +99,19 @@ return {
     end,
   },
   {
+    'asked for by hand behind a part that was typed, the next offer comes first',
+    function(home)
+      local script = { answer = ' one', choices = { ' one', ' only' } }
+      local editor = open(home, 'next.txt', 'x\n', script)
+      editor:press('A')
+      editor:wait_for('x one\n')
+      editor:type(' o')
+      editor:wait_for('x one\n')
+      editor:press('M-\\')
+      editor:wait_for('x o only 2/2\n')
+    end,
+  },
+  {
     'in a file of DOS an offer of many lines brings line breaks, and no other marks',
     function(home)
       local answer = ' {\r\nfoo();\r\n}'

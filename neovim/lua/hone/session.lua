@@ -288,18 +288,6 @@ function M.ask_again()
   end
 end
 
---- Asks for an offer now, also where suggestions are switched off.
----@return boolean whether a server was asked
-function M.trigger()
-  if not inserting() or not client_of(api.nvim_get_current_buf()) then
-    return false
-  end
-  cancel()
-  macro.shown()
-  ask(INVOKED, first)
-  return true
-end
-
 --- Shows another offer instead of the visible one.
 ---@param by integer 1 for the next, -1 for the previous
 ---@return boolean whether there was a visible one
@@ -318,6 +306,22 @@ function M.turn(by)
     end
     return items[to], ('%d/%d'):format(to, #items)
   end)
+  return true
+end
+
+--- Asks for an offer now, also where suggestions are switched off. Whoever asks behind a part of the
+--- visible offer that was typed has seen the rest of it, and gets the next one.
+---@return boolean whether a server was asked
+function M.trigger()
+  if not inserting() or not client_of(api.nvim_get_current_buf()) then
+    return false
+  end
+  if M.is_visible() and (entered() or 0) > 0 then
+    return M.turn(1)
+  end
+  cancel()
+  macro.shown()
+  ask(INVOKED, first)
   return true
 end
 
