@@ -21,9 +21,9 @@ pub const PROMPT_KV_BYTES_MAX: usize = 1 << 30;
 /// have 256 files.
 pub const PROMPT_FILES_MAX: usize = 128;
 
-/// Tail rows of a microbatch. They bound what a forward pass keeps for its gradient: 1.25 MiB a row
-/// with Qwen2.5-Coder-0.5B. With fewer rows, unpacking the weights takes a larger share of a pass. A
-/// tail that is longer is a microbatch of its own.
+/// Tail rows of a microbatch. They bound what a forward pass keeps for its gradient: 1.25 MiB a
+/// row with Qwen2.5-Coder-0.5B. With fewer rows, unpacking the weights takes a larger share of a
+/// pass. A tail that is longer is a microbatch of its own.
 pub const MICROBATCH_ROWS_MAX: usize = 64;
 
 /// Log-ratios are clamped to this distance from zero, so that no exponential overflows.

@@ -123,8 +123,8 @@ impl PromptKv {
         Ok(kv)
     }
 
-    /// The keys and values of the `index`-th prompt, as the files of known prompts have them; `None`
-    /// if it was known.
+    /// The keys and values of the `index`-th prompt, as the files of known prompts have them;
+    /// `None` if it was known.
     ///
     /// # Errors
     /// They cannot be copied.

@@ -309,8 +309,8 @@ function M.turn(by)
   return true
 end
 
---- Asks for an offer now, also where suggestions are switched off. Whoever asks behind a part of the
---- visible offer that was typed has seen the rest of it, and gets the next one.
+--- Asks for an offer now, also where suggestions are switched off. Whoever asks behind a part of
+--- the visible offer that was typed has seen the rest of it, and gets the next one.
 ---@return boolean whether a server was asked
 function M.trigger()
   if not inserting() or not client_of(api.nvim_get_current_buf()) then

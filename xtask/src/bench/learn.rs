@@ -1,4 +1,5 @@
-//! `cargo xtask bench learn`: an update by phase, and one training step by Hone and by torch + PEFT.
+//! `cargo xtask bench learn`: an update by phase, and one training step by Hone and by torch +
+//! PEFT.
 
 use super::median;
 use super::peer::Peer;

@@ -121,8 +121,8 @@ pub fn adapter<T: Float>(shape: &Shape, rank: usize, seed: u64) -> Lora {
     Lora { rank, shared_rank: 0, alpha: 3.0, layers }
 }
 
-/// The texts of the tokens in the file's vocabulary: those of the tiny models, with line breaks. The
-/// last three are control tokens.
+/// The texts of the tokens in the file's vocabulary: those of the tiny models, with line breaks.
+/// The last three are control tokens.
 pub const TOKENS: [&str; TINY_TOKENS.len()] = {
     let mut tokens = TINY_TOKENS;
     tokens[NEWLINE as usize] = "Ċ";

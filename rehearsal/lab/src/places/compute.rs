@@ -1,8 +1,8 @@
 //! Computes the answers at the places of commits with the served model, as a server would for a
 //! request by hand.
 //!
-//! Only the cursor's line is asked for, as where a line is on screen already. All answers of a place
-//! come from one prompt.
+//! Only the cursor's line is asked for, as where a line is on screen already. All answers of a
+//! place come from one prompt.
 
 use super::desk::Desk;
 use super::record::{Places, Record};
