@@ -48,6 +48,9 @@ function Editor.open(home, file, options)
     XDG_CACHE_HOME = folder .. '/cache',
     XDG_CONFIG_HOME = folder .. '/config',
     COLORTERM = 'truecolor',
+    -- Neovim 0.12 asks the terminal for its colours, and complains in its messages where a busy
+    -- machine answers later than after 100 ms.
+    NVIM_NOTTYFAST = '1',
   }, options.env or {})
   self.log = folder .. '/state/nvim/lsp.log'
   local command = ('exec "%s" --listen "%s" -u "%s/init.lua" "%s"'):format(
