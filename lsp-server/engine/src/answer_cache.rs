@@ -1,7 +1,7 @@
 //! A cache of what the base model answers, shared by the daemons of one rehearsal.
 //!
 //! The arms of a rehearsal meet the same places. When the base decodes greedily, it answers
-//! the same at each place and gives each text the same score. [`super::cached`] uses this
+//! the same at each place and gives each text the same score. [`super::caching_engine`] uses this
 //! cache; daily use has none.
 
 use super::{Request, ScoreRequest};

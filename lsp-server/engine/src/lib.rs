@@ -1,10 +1,10 @@
 //! The engine, which answers prompts. [`llama`] runs llama.cpp, [`scripted`] serves unit tests of
-//! everything around the engine, [`cached`] wraps an engine for rehearsals, [`unloading`]
+//! everything around the engine, [`caching_engine`] wraps an engine for rehearsals, [`unloading`]
 //! gives the model's memory back while it is not used, and [`worker`] gives each its own thread and
 //! queue.
 
 mod answer_cache;
-pub mod cached;
+pub mod caching_engine;
 pub mod continuation;
 mod exp_sum;
 mod ffi;

@@ -1,14 +1,14 @@
 //! The thread that owns the engine. Everybody else holds an [`EngineHandle`], which puts requests
 //! into a bounded queue. Their abort flags are checked before any work.
 
-mod agenda;
+mod job_queue;
 
 use super::unloading::{Residence, Resident};
 use super::{Engine, EngineError, EngineInfo, Generated, Request, ScoreRequest, Scored, Tokenizer};
 use crate::continuation::{Continuation, Continued};
-use agenda::{Agenda, Next};
 use completion::prompt::FimPrompt;
 use feedback::event::AdapterVersion;
+use job_queue::{JobQueue, Next};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -343,8 +343,8 @@ fn serve(
     interrupts: &Interrupts,
     idle: &IdleRule,
 ) {
-    let mut agenda = Agenda::new(idle.score_after);
-    while let Some(job) = next(queue, &mut agenda, &mut engine, on_work, interrupts, idle) {
+    let mut jobs = JobQueue::new(idle.score_after);
+    while let Some(job) = next(queue, &mut jobs, &mut engine, on_work, interrupts, idle) {
         on_work(job.work());
         match job {
             Job::Generate { request, abort, reply } => {
@@ -357,7 +357,7 @@ fn serve(
                     generated.without_context || generated.answers.is_empty()
                 };
                 if answer.as_ref().is_ok_and(is_left_out) {
-                    agenda.warm_later(Box::new(request.prompt));
+                    jobs.warm_later(Box::new(request.prompt));
                 }
                 let _ = reply.send(answer);
             }
@@ -379,7 +379,7 @@ fn serve(
                 let scores = engine.score(&job.request, &interrupts.key);
                 job.took += started.elapsed();
                 match scores {
-                    Err(EngineError::Aborted) => agenda.continue_later(job),
+                    Err(EngineError::Aborted) => jobs.continue_later(job),
                     scores => {
                         let took = job.took;
                         let _ = job.reply.send(scores.map(|scores| Scored { scores, took }));
@@ -394,7 +394,7 @@ fn serve(
             Job::Warm(prompt) => {
                 if let Err(EngineError::Aborted) = engine.warm(&prompt, &interrupts.request) {
                     // It continues behind what is computed ahead, and gives way to anything else.
-                    agenda.warm_later(prompt);
+                    jobs.warm_later(prompt);
                 }
             }
             // A request that interrupts this computes its own prompt.
@@ -434,7 +434,7 @@ fn wait(
 /// more.
 fn next(
     queue: &Receiver<Job>,
-    agenda: &mut Agenda,
+    jobs: &mut JobQueue,
     engine: &mut impl Engine,
     on_work: &impl Fn(Work),
     interrupts: &Interrupts,
@@ -449,7 +449,7 @@ fn next(
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => {
                 let now = Instant::now();
-                let until = match agenda.next(now, interrupts.last_key()) {
+                let until = match jobs.next(now, interrupts.last_key()) {
                     Next::Do(job) => return Some(job),
                     Next::Wait(until) => Some(until),
                     Next::Rest => None,
@@ -465,7 +465,7 @@ fn next(
                 }
             }
         };
-        if let Some(job) = agenda.take(job) {
+        if let Some(job) = jobs.take(job) {
             return Some(job);
         }
     }

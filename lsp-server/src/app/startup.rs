@@ -4,7 +4,7 @@ use crate::app::App;
 use adapters::registry::adapter_file;
 use anyhow::{Context, Result, ensure};
 use engine::EngineError;
-use engine::cached::CachedEngine;
+use engine::caching_engine::CachingEngine;
 use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::unloading::{AdapterFiles, UnloadingEngine};
 use engine::worker::{EngineHandle, IdleRule};
@@ -273,7 +273,7 @@ impl Prepared {
             }
             Some(folder) => {
                 let model = model.sha256.clone();
-                let cached = move || CachedEngine::new(load()?, &folder, &model);
+                let cached = move || CachingEngine::new(load()?, &folder, &model);
                 EngineHandle::start(cached, on_busy, IdleRule::default())
             }
         });

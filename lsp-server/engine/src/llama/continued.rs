@@ -1,7 +1,7 @@
 //! Continues files with the likeliest text.
 
+use super::kv_cache::base_cells;
 use super::layout::Layout;
-use super::sequences::base_cells;
 use super::{Cell, LlamaEngine};
 use crate::EngineError;
 use crate::continuation::{Continuation, Continued};

@@ -3,7 +3,7 @@
 
 use completion::prompt::{FimPrompt, PromptLayout, Window};
 use engine::Engine;
-use engine::cached::KvAccess;
+use engine::caching_engine::KvAccess;
 use engine::llama::LlamaEngine;
 use feedback::episode::Episode;
 use feedback::event::{Completion, Decision, Sampling, StopReason, Timing, Typed};

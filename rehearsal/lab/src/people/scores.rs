@@ -5,7 +5,7 @@ use super::verdicts::Verdict;
 use crate::lines::first_line;
 use anyhow::{Context, Result};
 use completion::prompt::{FimPrompt, PromptLayout, Window};
-use engine::cached::KvAccess;
+use engine::caching_engine::KvAccess;
 use engine::llama::{LlamaConfig, LlamaEngine};
 use engine::{Engine, EngineError, ScorePrompt, ScoreRequest};
 use models::gguf::Gguf;

@@ -21,7 +21,7 @@ pub enum KvSlot {
     Scoring,
 }
 
-/// The part of the engine inside that [`CachedEngine`] needs next to [`Engine`]. A prompt's keys
+/// The part of the engine inside that [`CachingEngine`] needs next to [`Engine`]. A prompt's keys
 /// and values (KV) are in a form that only the engine knows, so it gives and takes them as bytes.
 /// They are always those that the base computes, without an adapter.
 pub trait KvAccess: Engine {
@@ -49,21 +49,21 @@ pub trait KvAccess: Engine {
     fn restore_kv(&mut self, slot: KvSlot, prompt: &[u32], state: &[u8]) -> bool;
 }
 
-pub struct CachedEngine<E> {
+pub struct CachingEngine<E> {
     engine: E,
     prompts: DiskCache,
     answers: AnswerCache,
 }
 
-impl<E: KvAccess> CachedEngine<E> {
+impl<E: KvAccess> CachingEngine<E> {
     /// `folder` may be shared with other engines; `model` names the model in it.
     ///
     /// # Errors
     /// The folder cannot be made or read.
-    pub fn new(engine: E, folder: &Path, model: &str) -> Result<CachedEngine<E>, EngineError> {
+    pub fn new(engine: E, folder: &Path, model: &str) -> Result<CachingEngine<E>, EngineError> {
         let prompts = DiskCache::new(folder, model).map_err(EngineError::Failed)?;
         let answers = AnswerCache::new(folder, model).map_err(EngineError::Failed)?;
-        Ok(CachedEngine { engine, prompts, answers })
+        Ok(CachingEngine { engine, prompts, answers })
     }
 
     /// Makes the slot hold the KV of a prompt, if that saves time: from the cache, or else
@@ -109,7 +109,7 @@ impl<E: KvAccess> CachedEngine<E> {
     }
 }
 
-impl<E: KvAccess> Engine for CachedEngine<E> {
+impl<E: KvAccess> Engine for CachingEngine<E> {
     fn info(&self) -> EngineInfo {
         self.engine.info()
     }
@@ -324,8 +324,8 @@ mod tests {
         }
     }
 
-    fn engine(folder: &TempDir) -> CachedEngine<Counting> {
-        CachedEngine::new(Counting::default(), folder.path(), "m").unwrap()
+    fn engine(folder: &TempDir) -> CachingEngine<Counting> {
+        CachingEngine::new(Counting::default(), folder.path(), "m").unwrap()
     }
 
     fn request(letter: &str) -> Request {
@@ -333,7 +333,7 @@ mod tests {
         Request::line(prompt, 32)
     }
 
-    fn text(engine: &mut CachedEngine<Counting>, request: &Request) -> String {
+    fn text(engine: &mut CachingEngine<Counting>, request: &Request) -> String {
         let generated = engine.generate(request, &AtomicBool::new(false)).unwrap();
         String::from_utf8(generated.answers[0].text.clone()).unwrap()
     }
@@ -408,7 +408,7 @@ mod tests {
             tokens: vec![1, 2],
             adapters: adapters.to_vec(),
         };
-        let logprobs = |engine: &mut CachedEngine<Counting>, adapters: &[AdapterVersion]| {
+        let logprobs = |engine: &mut CachingEngine<Counting>, adapters: &[AdapterVersion]| {
             let scores = engine.score(&asked(adapters), &AtomicBool::new(false)).unwrap();
             scores.iter().map(|score| score.logprob).collect::<Vec<_>>()
         };

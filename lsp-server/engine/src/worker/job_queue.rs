@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The jobs that wait for their time.
 #[derive(Default)]
-pub(super) struct Agenda {
+pub(super) struct JobQueue {
     /// The prompt of the newest answer. It comes first, because the others change what the engine
     /// holds.
     kv: Option<KvJob>,
@@ -34,9 +34,9 @@ pub(super) enum Next {
     Rest,
 }
 
-impl Agenda {
-    pub fn new(pause: Duration) -> Agenda {
-        Agenda { pause, ..Agenda::default() }
+impl JobQueue {
+    pub fn new(pause: Duration) -> JobQueue {
+        JobQueue { pause, ..JobQueue::default() }
     }
 
     /// Takes a job from the queue. Returns it if it is to be done at once.
@@ -119,8 +119,8 @@ mod tests {
     }
 
     /// The text that is scored next, if it is time for one.
-    fn scored(agenda: &mut Agenda, now: Instant, last_key: Option<Instant>) -> Option<ScoreJob> {
-        match agenda.next(now, last_key) {
+    fn scored(jobs: &mut JobQueue, now: Instant, last_key: Option<Instant>) -> Option<ScoreJob> {
+        match jobs.next(now, last_key) {
             Next::Do(Job::Score(job)) => Some(job),
             Next::Do(_) => panic!("another job than a score"),
             Next::Wait(_) | Next::Rest => None,
@@ -130,61 +130,61 @@ mod tests {
     #[test]
     fn no_text_is_scored_between_two_keys() {
         let start = Instant::now();
-        let mut agenda = Agenda::new(PAUSE);
-        assert!(agenda.take(Job::Score(score(1).0)).is_none());
+        let mut jobs = JobQueue::new(PAUSE);
+        assert!(jobs.take(Job::Score(score(1).0)).is_none());
         let key = |number: u32| start + Duration::from_millis(1400) * number;
         for now in (0..100).map(key) {
-            let Next::Wait(until) = agenda.next(now + PAUSE / 2, Some(now)) else {
+            let Next::Wait(until) = jobs.next(now + PAUSE / 2, Some(now)) else {
                 panic!("a score before the pause")
             };
             assert_eq!(until, now + PAUSE);
         }
         let last = key(99);
-        assert!(scored(&mut agenda, last + PAUSE, Some(last)).is_some());
-        assert!(matches!(agenda.next(last + PAUSE, Some(last)), Next::Rest));
+        assert!(scored(&mut jobs, last + PAUSE, Some(last)).is_some());
+        assert!(matches!(jobs.next(last + PAUSE, Some(last)), Next::Rest));
     }
 
     #[test]
     fn a_text_is_scored_at_once_where_nobody_types() {
-        let mut agenda = Agenda::new(PAUSE);
-        agenda.take(Job::Score(score(1).0));
-        assert!(scored(&mut agenda, Instant::now(), None).is_some());
+        let mut jobs = JobQueue::new(PAUSE);
+        jobs.take(Job::Score(score(1).0));
+        assert!(scored(&mut jobs, Instant::now(), None).is_some());
     }
 
     #[test]
     fn a_score_that_a_key_interrupts_comes_before_the_others() {
         let start = Instant::now();
-        let mut agenda = Agenda::new(PAUSE);
-        agenda.take(Job::Score(score(1).0));
-        agenda.take(Job::Score(score(2).0));
-        let first = scored(&mut agenda, start, None).unwrap();
-        agenda.continue_later(first);
+        let mut jobs = JobQueue::new(PAUSE);
+        jobs.take(Job::Score(score(1).0));
+        jobs.take(Job::Score(score(2).0));
+        let first = scored(&mut jobs, start, None).unwrap();
+        jobs.continue_later(first);
         let key = Some(start);
-        assert!(scored(&mut agenda, start, key).is_none());
-        let mut next = || scored(&mut agenda, start + PAUSE, key).unwrap().request.tokens;
+        assert!(scored(&mut jobs, start, key).is_none());
+        let mut next = || scored(&mut jobs, start + PAUSE, key).unwrap().request.tokens;
         assert_eq!([next(), next()], [[1], [2]]);
     }
 
     #[test]
     fn what_is_computed_in_advance_comes_before_a_score() {
         let now = Instant::now();
-        let mut agenda = Agenda::new(PAUSE);
-        agenda.take(Job::Score(score(1).0));
-        agenda.take(Job::Warm(Box::default()));
-        assert!(matches!(agenda.next(now, None), Next::Do(Job::Warm(_))));
-        assert!(matches!(agenda.next(now, None), Next::Do(Job::Score(_))));
+        let mut jobs = JobQueue::new(PAUSE);
+        jobs.take(Job::Score(score(1).0));
+        jobs.take(Job::Warm(Box::default()));
+        assert!(matches!(jobs.next(now, None), Next::Do(Job::Warm(_))));
+        assert!(matches!(jobs.next(now, None), Next::Do(Job::Score(_))));
     }
 
     /// A text was scored, and the score was recorded, after the user had it forgotten.
     #[test]
     fn no_text_waits_to_be_scored_once_the_model_is_unloaded() {
-        let mut agenda = Agenda::new(PAUSE);
+        let mut jobs = JobQueue::new(PAUSE);
         let (interrupted, mut first) = score(1);
-        agenda.continue_later(interrupted);
+        jobs.continue_later(interrupted);
         let (job, mut second) = score(2);
-        agenda.take(Job::Score(job));
-        assert!(matches!(agenda.take(Job::Unload), Some(Job::Unload)));
-        assert!(matches!(agenda.next(Instant::now(), None), Next::Rest));
+        jobs.take(Job::Score(job));
+        assert!(matches!(jobs.take(Job::Unload), Some(Job::Unload)));
+        assert!(matches!(jobs.next(Instant::now(), None), Next::Rest));
         for answer in [&mut first, &mut second] {
             assert!(matches!(answer.try_recv(), Ok(Err(EngineError::Aborted))));
         }
@@ -192,12 +192,12 @@ mod tests {
 
     #[test]
     fn more_scores_than_the_queue_holds_are_refused() {
-        let mut agenda = Agenda::new(PAUSE);
+        let mut jobs = JobQueue::new(PAUSE);
         for _ in 0..QUEUE_JOBS {
-            agenda.take(Job::Score(score(1).0));
+            jobs.take(Job::Score(score(1).0));
         }
         let (job, mut answer) = score(2);
-        agenda.take(Job::Score(job));
+        jobs.take(Job::Score(job));
         assert!(matches!(answer.try_recv(), Ok(Err(EngineError::Busy))));
     }
 }

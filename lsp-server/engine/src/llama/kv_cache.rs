@@ -4,7 +4,7 @@
 use super::layout::{FileName, Layout};
 use super::{Cell, LlamaEngine};
 use crate::EngineError;
-use crate::cached::{KvAccess, KvSlot};
+use crate::caching_engine::{KvAccess, KvSlot};
 use completion::prompt::FimPrompt;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
