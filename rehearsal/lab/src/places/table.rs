@@ -58,9 +58,9 @@ fn row(kind: Option<Kind>, pairs: &[(&Record, &Record)]) -> String {
         format!("{after:>5} {:+5.1} % ({low:+.1} … {high:+.1})", gain(before, after))
     };
     let any = pairs.iter().filter(|(_, own)| best(own).is_exact).count();
-    let name = kind.map_or_else(|| "all".to_owned(), |kind| format!("{kind:?}"));
+    let name = kind.map_or("all", Kind::name);
     format!(
-        "{name:<10}{:>5}  exact {:<28}  any of {INSTALLED} exact {any:>4}  right characters {}",
+        "{name:<12}{:>4}  exact {:<28}  any of {INSTALLED} exact {any:>4}  right characters {}",
         pairs.len(),
         of(&exact),
         of(&chars)

@@ -23,6 +23,14 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Kind; 3] = [Kind::LineStart, Kind::MidLine, Kind::BehindDot];
 
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::LineStart => "line start",
+            Kind::MidLine => "within line",
+            Kind::BehindDot => "behind dot",
+        }
+    }
+
     fn of(typed: &str) -> Kind {
         if typed.trim().is_empty() {
             Kind::LineStart
