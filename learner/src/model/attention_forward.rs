@@ -4,7 +4,7 @@
 //! of a task stay in the cache of its core, and nothing is copied that is read only once.
 
 use crate::kernels::float::Float;
-use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums};
+use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums, stride};
 use crate::model::heads::Heads;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ const KEYS: usize = 4 * LINE;
 pub fn attention_f32(heads: Heads, q: &[f32], k: &[f32], v: &[f32]) -> Vec<f32> {
     let (width, kv_width) = (heads.query * heads.width, heads.key_value * heads.width);
     let (rows, keys) = (q.len() / width, k.len() / kv_width);
-    let stride = keys.next_multiple_of(KEYS);
+    let stride = stride(keys.next_multiple_of(KEYS));
     let transposed = transposed(k, kv_width, stride);
     let mut output = vec![0.0; q.len()];
     // There is one task for each query head and block of queries. The longest comes first.
