@@ -49,6 +49,15 @@ pub struct QuantisedMatrix {
     width: usize,
 }
 
+/// The two factors of what is added to a matrix: scale · B·A.
+pub struct LowRank<'a> {
+    /// `rank × width`.
+    pub a: &'a Tensor,
+    /// `rows × rank`.
+    pub b: &'a Tensor,
+    pub scale: f64,
+}
+
 impl QuantisedMatrix {
     /// # Errors
     /// A row is not a whole number of blocks, or the number of bytes is wrong.
@@ -110,18 +119,43 @@ impl QuantisedMatrix {
 
     /// x · Wᵀ: `n × width` → `n × rows`.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.product(&self.strips(x)?, None)
+    }
+
+    /// x · Wᵀ + u · Bᵀ, and u = scale · x · Aᵀ, `n × rank`.
+    pub fn forward_adapted(&self, x: &Tensor, pair: &LowRank) -> Result<(Tensor, Tensor)> {
+        let x = self.strips(x)?;
+        let (rank, scale) = (rows_of(pair.a, self.width)?, pair.scale as f32);
+        if pair.b.dims2()? != (self.rows, rank) {
+            bail!("the factors of a pair do not fit together");
+        }
+        let reduced = with_values(&pair.a.contiguous()?, |a| {
+            let a = TileRows { values: a, count: rank, stride: self.width, depth: self.width };
+            x.mapped(rank, |strip, u| {
+                Arch::new().dispatch(Reduction { a, x: &x, strip, scale, u });
+            })
+        })?;
+        let b = &pair.b.contiguous()?;
+        let y = with_values(b, |b| self.product(&x, Some((b, &reduced))))??;
+        Ok((y, matrix(reduced.rows(), x.count(), rank)?))
+    }
+
+    fn strips(&self, x: &Tensor) -> Result<Strips> {
         let count = rows_of(x, self.width)?;
-        let x = with_values(&x.contiguous()?, |x| Strips::of(x, count, self.width))?;
+        with_values(&x.contiguous()?, |x| Strips::of(x, count, self.width))
+    }
+
+    fn product(&self, x: &Strips, adapted: Option<(&[f32], &Strips)>) -> Result<Tensor> {
         let tiles = spans(self.rows, ROW_TILE);
         let parts = tiles
             .par_iter()
             .with_max_len(1)
             .map(|rows| {
-                let (weight, x, rows) = (self, &x, rows.clone());
-                Arch::new().dispatch(ForwardTile { weight, x, rows })
+                let (weight, rows) = (self, rows.clone());
+                Arch::new().dispatch(ForwardTile { weight, x, adapted, rows })
             })
             .collect();
-        assemble(vec![parts], ROW_TILE, count, self.rows)
+        assemble(vec![parts], ROW_TILE, x.count(), self.rows)
     }
 
     /// The gradient with respect to x, dy · W: `n × rows` → `n × width`.
@@ -217,6 +251,8 @@ impl AlignedRows {
 struct ForwardTile<'a> {
     weight: &'a QuantisedMatrix,
     x: &'a Strips,
+    /// B and the strips of u, whose product is added.
+    adapted: Option<(&'a [f32], &'a Strips)>,
     rows: Range<usize>,
 }
 
@@ -225,7 +261,7 @@ impl WithSimd for ForwardTile<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Vec<f32> {
-        let ForwardTile { weight, x, rows } = self;
+        let ForwardTile { weight, x, adapted, rows } = self;
         let (width, count) = (weight.width, rows.len());
         let stride = stride(DEPTH.min(width));
         let mut tile = AlignedVec::zeros(count * stride);
@@ -242,6 +278,13 @@ impl WithSimd for ForwardTile<'_> {
                 row_sums(simd, w, x, sums);
             }
         }
+        if let Some((b, u)) = adapted {
+            let rank = u.width();
+            let b = TileRows { values: &b[rows.start * rank..], count, stride: rank, depth: rank };
+            for (u, sums) in u.parts(0, rank).zip(sums.chunks_mut(count * x.strip_rows())) {
+                row_sums(simd, b, u, sums);
+            }
+        }
         let mut y = vec![0.0; x.count() * count];
         for (y, sums) in
             y.chunks_mut(x.strip_rows() * count).zip(sums.chunks(x.strip_rows() * count))
@@ -252,6 +295,29 @@ impl WithSimd for ForwardTile<'_> {
             }
         }
         y
+    }
+}
+
+/// A task that computes u for one strip of x.
+struct Reduction<'a> {
+    a: TileRows<'a>,
+    x: &'a Strips,
+    strip: usize,
+    scale: f32,
+    u: &'a mut [f32],
+}
+
+impl WithSimd for Reduction<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Reduction { a, x, strip, scale, u } = self;
+        for from in (0..a.depth).step_by(DEPTH) {
+            let depth = DEPTH.min(a.depth - from);
+            row_sums(simd, a.part(from, depth), x.part(strip, from, depth), u);
+        }
+        u.iter_mut().for_each(|u| *u *= scale);
     }
 }
 
@@ -344,12 +410,38 @@ mod tests {
         }
     }
 
+    /// Bytes of `Q8_0` blocks with small scales.
+    fn q8_0(blocks: usize) -> Vec<u8> {
+        (0..34 * blocks).map(|i| if i % 34 == 1 { 0x28 } else { i as u8 }).collect()
+    }
+
+    #[test]
+    fn the_part_of_an_adapter_is_added_and_no_row_depends_on_the_others() {
+        let mut rng = StdRng::seed_from_u64(3);
+        let (rows, width, rank, scale) = (70, 1120, 5, 0.5);
+        let bytes = q8_0(rows * width / 32);
+        let weight = QuantisedMatrix::new(Format::Q8_0, bytes, rows, width).unwrap();
+        let (a, b) = (random(&mut rng, rank, width), random(&mut rng, rows, rank));
+        let pair = LowRank { a: &a, b: &b, scale };
+        let x = random(&mut rng, 71, width);
+        let (y, u) = weight.forward_adapted(&x, &pair).unwrap();
+        let reduced = x.matmul(&a.t().unwrap()).unwrap().affine(scale, 0.0).unwrap();
+        assert!(largest_difference(&u, &reduced) < 1e-4);
+        let part = reduced.matmul(&b.t().unwrap()).unwrap();
+        let expected = (weight.forward(&x).unwrap() + part).unwrap();
+        assert!(largest_difference(&y, &expected) < 1e-3);
+        for (from, count) in [(0, 1), (3, 20), (40, 31)] {
+            let few = x.narrow(0, from, count).unwrap();
+            let (own, own_u) = weight.forward_adapted(&few, &pair).unwrap();
+            assert_eq!(largest_difference(&own, &y.narrow(0, from, count).unwrap()), 0.0);
+            assert_eq!(largest_difference(&own_u, &u.narrow(0, from, count).unwrap()), 0.0);
+        }
+    }
+
     #[test]
     fn the_number_of_threads_changes_no_bit() {
         let mut rng = StdRng::seed_from_u64(2);
-        let bytes: Vec<u8> =
-            (0..160 * 34 * 3).map(|i| if i % 34 == 1 { 0x28 } else { i as u8 }).collect();
-        let weight = QuantisedMatrix::new(Format::Q8_0, bytes, 160, 96).unwrap();
+        let weight = QuantisedMatrix::new(Format::Q8_0, q8_0(160 * 3), 160, 96).unwrap();
         let x = random(&mut rng, 9, 96);
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

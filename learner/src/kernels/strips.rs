@@ -2,6 +2,7 @@
 
 use crate::kernels::tile::{AlignedVec, TileRows};
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
 /// The vectors of a strip. With six rows of W, as many sums stay in the registers of AVX2.
 const STRIP_VECTORS: usize = 2;
@@ -40,6 +41,11 @@ impl Strips {
         self.count
     }
 
+    /// The number of values of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// The number of rows with those that are missing.
     pub fn padded(&self) -> usize {
         self.count.next_multiple_of(self.lanes)
@@ -53,12 +59,41 @@ impl Strips {
     /// `depth` values of all rows, from value `from` on. A part belongs to a strip, and each of its
     /// rows has one value of every row of the strip.
     pub fn parts(&self, from: usize, depth: usize) -> impl Iterator<Item = TileRows<'_>> {
-        let whole = &self.values.slice()[..self.padded() * self.width];
-        whole.chunks(self.strip_rows() * self.width).map(move |strip| {
-            let rows = strip.len() / self.width;
-            let values = &strip[from * rows..][..depth * rows];
-            TileRows { values, count: depth, stride: rows, depth: rows }
-        })
+        (0..self.count.div_ceil(self.strip_rows())).map(move |strip| self.part(strip, from, depth))
+    }
+
+    /// The part of one strip.
+    #[inline(always)]
+    pub fn part(&self, strip: usize, from: usize, depth: usize) -> TileRows<'_> {
+        let before = strip * self.strip_rows();
+        let rows = self.strip_rows().min(self.padded() - before);
+        let values = &self.values.slice()[before * self.width + from * rows..][..depth * rows];
+        TileRows { values, count: depth, stride: rows, depth: rows }
+    }
+
+    /// Strips of as many rows of `width` values, which are zero before `f(index, strip)` fills each
+    /// strip.
+    pub fn mapped(&self, width: usize, f: impl Fn(usize, &mut [f32]) + Sync) -> Strips {
+        let length = self.padded() * width;
+        let mut values = AlignedVec::zeros(length);
+        values.slice_mut()[..length]
+            .par_chunks_mut((self.strip_rows() * width).max(1))
+            .enumerate()
+            .for_each(|(strip, y)| f(strip, y));
+        Strips { values, width, ..*self }
+    }
+
+    /// The rows one after the other.
+    pub fn rows(&self) -> Vec<f32> {
+        let mut rows = vec![0.0; self.count * self.width];
+        let strips = rows.chunks_mut((self.strip_rows() * self.width).max(1));
+        for (strip, rows) in strips.enumerate() {
+            let part = self.part(strip, 0, self.width);
+            for (i, row) in rows.chunks_mut(self.width).enumerate() {
+                row.iter_mut().enumerate().for_each(|(k, x)| *x = part.row(k)[i]);
+            }
+        }
+        rows
     }
 }
 
@@ -93,6 +128,7 @@ mod tests {
                 assert_eq!(parts[row / 8].row(k)[row % 8], expected, "value {k} of row {row}");
             }
         }
+        assert_eq!(strips.rows(), rows);
         let last = Strips::with_lanes(&rows[..10 * width], 10, width, 4);
         assert_eq!(last.parts(0, 1).map(|part| part.depth).collect::<Vec<_>>(), [8, 4]);
     }

@@ -327,12 +327,14 @@ impl<T: Float> Transformer<T> {
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
             let place = self.shape.place(map);
             let map = &layer.maps[place];
-            let mut y = map.weight.forward(x)?;
-            if let Some((pairs, scale)) = lora {
-                let kept;
-                (y, kept) = pairs[place].forward::<T>(x, &y, scale)?;
-                reduced.push(kept);
-            }
+            let y = match lora {
+                Some((pairs, scale)) => {
+                    let (y, kept) = map.weight.forward_adapted::<T>(x, &pairs[place], scale)?;
+                    reduced.push(kept);
+                    y
+                }
+                None => map.weight.forward(x)?,
+            };
             match &map.bias {
                 Some(bias) => add_bias(&y, bias),
                 None => Ok(y),
