@@ -26,6 +26,10 @@ pub const PROMPT_FILES_MAX: usize = 128;
 /// pass. A tail that is longer is a microbatch of its own.
 pub const MICROBATCH_ROWS_MAX: usize = 64;
 
+/// Tail rows of a pass that computes log-probs alone. It keeps nothing for a gradient, and with 256
+/// rows it needs less memory than the gradient of a microbatch.
+pub const SCORED_ROWS_MAX: usize = 256;
+
 /// Log-ratios are clamped to this distance from zero, so that no exponential overflows.
 /// Beyond it a token has no gradient from the term that the ratio is in.
 pub const LOG_RATIO_NATS_MAX: f64 = 10.0;
@@ -80,6 +84,8 @@ const _: () = assert!(PROMPT_TOKENS_MAX <= PROMPT_PASS_ROWS_MAX);
 const _: () = assert!(PROMPT_TOKENS_MAX * TOKEN_KV_BYTES_MAX <= PROMPT_KV_BYTES_MAX);
 // Only some tails are too long to share a microbatch.
 const _: () = assert!(MICROBATCH_ROWS_MAX < TAIL_TOKENS_MAX);
+// Microbatches share a pass that computes log-probs.
+const _: () = assert!(2 * MICROBATCH_ROWS_MAX <= SCORED_ROWS_MAX);
 // A tail is the end of a prompt and a short completion.
 const _: () = assert!(TAIL_TOKENS_MAX < PROMPT_TOKENS_MAX);
 // A job of the default size fits into a line, even if all its prompts are full.

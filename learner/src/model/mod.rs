@@ -124,6 +124,57 @@ impl TailBatch {
         TailBatch { first_adapted: layer, below: OnceLock::new(), ..self }
     }
 
+    /// The first tails of several batches, of each as many as are given with it, for passes under
+    /// the same adapters. What is below the adapters is taken from the batches if all know it.
+    ///
+    /// # Errors
+    /// It cannot be copied.
+    pub fn joined(parts: &[(&TailBatch, usize)]) -> Result<TailBatch> {
+        let first_adapted = parts.first().map_or(0, |(batch, _)| batch.first_adapted);
+        let mut joined = TailBatch { first_adapted, ..TailBatch::new([]) };
+        let mut below = Vec::with_capacity(parts.len());
+        for (batch, count) in parts {
+            let (first, tails) = (joined.rows(), &batch.tails[..*count]);
+            let rows = tails.last().map_or(0, |(.., rows)| rows.end);
+            let targets = batch.predicting.partition_point(|row| (*row as usize) < rows);
+            let moved = |row: &u32| first as u32 + row;
+            joined.tokens.extend_from_slice(&batch.tokens[..rows]);
+            joined.positions.extend_from_slice(&batch.positions[..rows]);
+            joined.tails.extend(
+                tails.iter().map(|(place, past, rows)| {
+                    (*place, *past, first + rows.start..first + rows.end)
+                }),
+            );
+            joined.predicting.extend(batch.predicting[..targets].iter().map(moved));
+            joined.targets.extend_from_slice(&batch.targets[..targets]);
+            joined.experts.extend_from_slice(&batch.experts[..*count]);
+            below.extend(batch.below.get().map(|x| x.narrow(0, 0, rows)));
+        }
+        if below.len() == parts.len() && !below.is_empty() {
+            joined.below =
+                OnceLock::from(Tensor::cat(&below.into_iter().collect::<Result<Vec<_>>>()?, 0)?);
+        }
+        Ok(joined)
+    }
+
+    /// Takes what is below the adapters from a batch in which the tails of this one begin at row
+    /// `first`, if a pass has come there.
+    ///
+    /// # Errors
+    /// The batch has too few rows.
+    pub fn take_below(&self, joined: &TailBatch, first: usize) -> Result<()> {
+        if let Some(x) = joined.below.get() {
+            let own = x.narrow(0, first, self.rows())?;
+            self.below.get_or_init(|| own);
+        }
+        Ok(())
+    }
+
+    /// The number of rows of all tails.
+    pub fn rows(&self) -> usize {
+        self.tokens.len()
+    }
+
     /// The number of tails.
     pub fn len(&self) -> usize {
         self.tails.len()

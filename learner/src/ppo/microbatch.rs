@@ -1,11 +1,12 @@
 //! Microbatches: the parts of a minibatch that go through the model together.
 
-use crate::limits::MICROBATCH_ROWS_MAX;
+use crate::limits::{MICROBATCH_ROWS_MAX, SCORED_ROWS_MAX};
 use crate::model::prompt_pass::PromptKv;
 use crate::model::{Tail, TailBatch};
 use crate::ppo::batch::{Sample, Verdict};
 use crate::ppo::loss::TokenLogprobs;
 use feedback::job::{Hyper, StepLog};
+use std::ops::Range;
 
 /// Tails that go through the model together, and the log-probs of their tokens.
 pub(super) struct Microbatch {
@@ -41,6 +42,12 @@ impl Microbatch {
     /// The number of targets with a verdict.
     pub(super) fn judged(&self, samples: &[Sample]) -> usize {
         self.tokens.iter().filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
+    }
+
+    /// The number of tails with a verdict. They come before the others.
+    pub(super) fn judged_tails(&self, samples: &[Sample]) -> usize {
+        let first = self.tokens.iter().filter(|(_, token)| *token == 0);
+        first.filter(|(sample, _)| samples[*sample].verdict.is_some()).count()
     }
 
     /// The number of targets in the demonstration loss.
@@ -115,26 +122,35 @@ pub(super) fn samples_by_episode(samples: &[Sample]) -> Vec<Vec<usize>> {
 fn cut_into_microbatches(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
     let (judged, demonstrations): (Vec<usize>, Vec<usize>) =
         episodes.iter().partition(|index| samples[**index].verdict.is_some());
-    let mut pieces = cut_by_rows(&judged, samples);
-    pieces.extend(cut_by_rows(&demonstrations, samples));
-    pieces
+    let pieces = |all: Vec<usize>| -> Vec<Vec<usize>> {
+        let rows = all.iter().map(|index| samples[*index].tail.len());
+        let pieces = cut_by_rows(rows, MICROBATCH_ROWS_MAX);
+        pieces.into_iter().map(|piece| all[piece].to_vec()).collect()
+    };
+    [pieces(judged), pieces(demonstrations)].concat()
 }
 
-fn cut_by_rows(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
-    let mut pieces: Vec<Vec<usize>> = Vec::new();
-    let mut rows = 0;
-    for episode in episodes {
-        let own = samples[*episode].tail.len();
-        match pieces.last_mut() {
-            Some(piece) if rows + own <= MICROBATCH_ROWS_MAX => piece.push(*episode),
+/// Cuts microbatches with these numbers of rows into runs whose log-probs are computed together.
+pub(super) fn scored_together(rows: &[usize]) -> Vec<Range<usize>> {
+    cut_by_rows(rows.iter().copied(), SCORED_ROWS_MAX)
+}
+
+/// Cuts things that have these numbers of rows into runs of at most `most` rows. What has more is a
+/// run of its own.
+fn cut_by_rows(rows: impl Iterator<Item = usize>, most: usize) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut sum = 0;
+    for (index, own) in rows.enumerate() {
+        match runs.last_mut() {
+            Some(run) if sum + own <= most => run.end += 1,
             _ => {
-                pieces.push(vec![*episode]);
-                rows = 0;
+                runs.push(index..index + 1);
+                sum = 0;
             }
         }
-        rows += own;
+        sum += own;
     }
-    pieces
+    runs
 }
 
 /// The microbatches of a minibatch, whose samples have these indices. The adapter changes no layer
@@ -189,5 +205,6 @@ mod tests {
             cut_into_microbatches(&[0, 1, 2, 3, 4, 5], &samples),
             [vec![0, 1], vec![2], vec![3], vec![4, 5]]
         );
+        assert_eq!(scored_together(&[60, 60, 100, 40, 300, 1]), [0..3, 3..4, 4..5, 5..6]);
     }
 }

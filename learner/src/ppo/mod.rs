@@ -27,13 +27,15 @@ pub mod trained_part;
 mod update_limit;
 
 use crate::machine::threads::Threads;
-use crate::model::Transformer;
 use crate::model::lora::Lora;
 use crate::model::prompt_pass::PromptKv;
+use crate::model::{TailBatch, Transformer};
 use crate::ppo::adam::{Adam, GradientSum};
 use crate::ppo::batch::{Batch, Sample};
 use crate::ppo::loss::{TokenLogprobs, clamp_log_ratio};
-use crate::ppo::microbatch::{LossWeights, Microbatch, microbatches, samples_by_episode};
+use crate::ppo::microbatch::{
+    LossWeights, Microbatch, microbatches, samples_by_episode, scored_together,
+};
 use crate::ppo::trained_part::TrainedPart;
 use crate::ppo::update_limit::UpdateLimit;
 use feedback::job::{BeforeAfter, Demonstrated, Distribution, Hyper, Phase, StepLog};
@@ -101,12 +103,12 @@ impl<'a> UpdateInputs<'a> {
     }
 
     /// ln π of the sampled tokens under the base, or under base and adapter.
-    fn logprobs(&self, lora: Option<&Lora>, micro: &Microbatch) -> candle_core::Result<Vec<f32>> {
-        self.threads.run(|| self.model.logprobs(lora, &micro.tails, self.kv))
+    fn logprobs(&self, lora: Option<&Lora>, tails: &TailBatch) -> candle_core::Result<Vec<f32>> {
+        self.threads.run(|| self.model.logprobs(lora, tails, self.kv))
     }
 }
 
-/// Called after every microbatch with the phase, the samples that are done and their total
+/// Called after every pass over some samples with the phase, the samples that are done and their total
 /// number. An error ends the update.
 type UpdateProgress<'a> = dyn FnMut(Phase, usize, usize) -> anyhow::Result<()> + 'a;
 
@@ -169,10 +171,8 @@ pub fn update(
     })
 }
 
-/// Draws which episodes share a minibatch. Epochs change only the order of the minibatches.
-/// The first step then repeats exactly the products that have computed the parent's
-/// log-probs, and its ratio is 1 and not 1 ± ε. A demonstration shares a minibatch with the
-/// offer that it replaced.
+/// Draws which episodes share a minibatch. Epochs change only the order of the minibatches. A
+/// demonstration shares a minibatch with the offer that it replaced.
 fn draw_minibatches(
     inputs: &UpdateInputs,
     first_adapted: usize,
@@ -189,6 +189,9 @@ fn draw_minibatches(
 
 /// Computes the log-probs of the sampled tokens under the base and the parent. `parent` is
 /// `None` for a fresh adapter, whose parent is the base.
+///
+/// On a CPU no row of a pass depends on the others, so that the first step finds the same log-probs
+/// in its microbatches, and its ratio is 1 and not 1 ± ε.
 fn score_references(
     inputs: &UpdateInputs,
     parent: Option<&Lora>,
@@ -197,16 +200,28 @@ fn score_references(
 ) -> anyhow::Result<()> {
     let total = inputs.samples().len();
     let mut done = 0;
-    for micro in minibatches.iter_mut().flatten() {
-        micro.base = inputs.logprobs(None, micro)?;
-        micro.parent = match parent {
-            Some(parent) => inputs.logprobs(Some(parent), micro)?,
-            None => micro.base.clone(),
+    let mut all: Vec<&mut Microbatch> = minibatches.iter_mut().flatten().collect();
+    for run in scored_together(&all.iter().map(|micro| micro.tails.rows()).collect::<Vec<_>>()) {
+        let micros = &mut all[run];
+        let parts: Vec<_> = micros.iter().map(|micro| (&micro.tails, micro.tails.len())).collect();
+        let tails = TailBatch::joined(&parts)?;
+        let base = inputs.logprobs(None, &tails)?;
+        let parent = match parent {
+            Some(parent) => inputs.logprobs(Some(parent), &tails)?,
+            None => base.clone(),
         };
-        if !micro.base.iter().chain(&micro.parent).all(|logprob| logprob.is_finite()) {
+        if !base.iter().chain(&parent).all(|logprob| logprob.is_finite()) {
             anyhow::bail!("the base or the parent adapter gives log-probs that are not finite");
         }
-        done += micro.tails.len();
+        let (mut first, mut target) = (0, 0);
+        for micro in micros {
+            let own = target..target + micro.tokens.len();
+            micro.base = base[own.clone()].to_vec();
+            micro.parent = parent[own.clone()].to_vec();
+            micro.tails.take_below(&tails, first)?;
+            (first, target) = (first + micro.tails.rows(), own.end);
+        }
+        done += tails.len();
         progress(Phase::Prompt, total + done, 2 * total)?;
     }
     Ok(())
@@ -360,21 +375,31 @@ fn evaluate(
     let samples = inputs.samples();
     let mut evaluation = Evaluation::default();
     let (mut kl_base, mut tokens, mut done) = (0.0, 0usize, 0);
-    for micro in minibatches.iter().flatten() {
-        done += micro.tails.len();
-        if micro.judged(samples) == 0 {
-            continue;
+    let judged: Vec<(&Microbatch, usize)> = minibatches
+        .iter()
+        .flatten()
+        .map(|micro| (micro, micro.judged_tails(samples)))
+        .filter(|(_, tails)| *tails > 0)
+        .collect();
+    let total = judged.iter().map(|(_, tails)| tails).sum();
+    let rows: Vec<usize> = judged.iter().map(|(micro, _)| micro.tails.rows()).collect();
+    for run in scored_together(&rows) {
+        let micros = &judged[run];
+        let parts: Vec<_> = micros.iter().map(|(micro, tails)| (&micro.tails, *tails)).collect();
+        let tails = TailBatch::joined(&parts)?;
+        let mut after = inputs.logprobs(Some(candidate), &tails)?.into_iter();
+        for (micro, _) in micros {
+            for (index, after) in (0..micro.judged(samples)).zip(after.by_ref()) {
+                let Some((token, verdict)) = micro.token(index, after, samples) else { continue };
+                let Evaluation { rewarded, unrewarded, .. } = &mut evaluation;
+                let means = if verdict.advantage > 0.0 { rewarded } else { unrewarded };
+                means.add(micro.parent[index], after);
+                kl_base += token.kl_base(inputs.hyper);
+                tokens += 1;
+            }
         }
-        let after = inputs.logprobs(Some(candidate), micro)?;
-        for (index, after) in after.iter().enumerate() {
-            let Some((token, verdict)) = micro.token(index, *after, samples) else { continue };
-            let Evaluation { rewarded, unrewarded, .. } = &mut evaluation;
-            let means = if verdict.advantage > 0.0 { rewarded } else { unrewarded };
-            means.add(micro.parent[index], *after);
-            kl_base += token.kl_base(inputs.hyper);
-            tokens += 1;
-        }
-        progress(Phase::Evaluate, done, samples.len())?;
+        done += tails.len();
+        progress(Phase::Evaluate, done, total)?;
     }
     evaluation.kl_base = (kl_base / tokens.max(1) as f64) as f32;
     Ok(evaluation)

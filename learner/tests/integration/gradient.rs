@@ -354,6 +354,34 @@ fn an_adapter_of_the_upper_layers_has_their_gradient_whether_or_not_the_rest_is_
 }
 
 #[test]
+fn joined_tails_have_the_log_probs_of_each_alone() {
+    let close = |ours: &[f64], expected: &[f64], form: &str| {
+        assert_eq!(ours.len(), expected.len(), "{form}");
+        let same = ours.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12);
+        assert!(same, "{form}: {ours:?} for {expected:?}");
+    };
+    for form in FORMS {
+        let model = model::<f64>(form, 1);
+        let mut upper = adapter::<f64>(&model.shape, 2, 2);
+        upper.layers[0].clear();
+        let kv = PromptKv::compute(&model, &PROMPTS, None, &Threads::fixed(2), |_| Ok(())).unwrap();
+        let logprobs = |batch: &TailBatch| model.logprobs(Some(&upper), batch, &kv).unwrap();
+        let expected = logprobs(&batch(&kv));
+        let [first, second] = tails(&kv).map(|tail| TailBatch::new([&tail]).adapted_from(1));
+        let joined = TailBatch::joined(&[(&first, 1), (&second, 1)]).unwrap();
+        assert_eq!((joined.len(), joined.rows()), (2, 7));
+        close(&logprobs(&joined), &expected, form.name);
+        let of_first = TailBatch::joined(&[(&joined, 1)]).unwrap();
+        close(&logprobs(&of_first), &expected[..3], form.name);
+        first.take_below(&joined, 0).unwrap();
+        second.take_below(&joined, first.rows()).unwrap();
+        close(&logprobs(&first), &expected[..3], form.name);
+        let swapped = TailBatch::joined(&[(&second, 1), (&first, 1)]).unwrap();
+        close(&logprobs(&swapped), &[&expected[3..], &expected[..3]].concat(), form.name);
+    }
+}
+
+#[test]
 fn an_adapter_of_the_upper_layers_is_the_same_from_its_file() {
     let model = model::<f32>(form("qwen2").unwrap(), 1);
     let mut upper = Lora::fresh(&model.shape, 2, 4.0, 3).unwrap();
