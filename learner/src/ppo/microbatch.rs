@@ -116,18 +116,14 @@ pub(super) fn samples_by_episode(samples: &[Sample]) -> Vec<Vec<usize>> {
     episodes
 }
 
-/// Cuts a minibatch into pieces of at most [`MICROBATCH_ROWS_MAX`] rows. Judged samples and
-/// demonstrations are in different pieces, because only the judged ones are evaluated at the
-/// end.
+/// Cuts a minibatch into pieces of at most [`MICROBATCH_ROWS_MAX`] rows. Judged samples come before
+/// demonstrations, because only the judged ones are evaluated at the end.
 fn cut_into_microbatches(episodes: &[usize], samples: &[Sample]) -> Vec<Vec<usize>> {
-    let (judged, demonstrations): (Vec<usize>, Vec<usize>) =
+    let (mut all, demonstrations): (Vec<usize>, Vec<usize>) =
         episodes.iter().partition(|index| samples[**index].verdict.is_some());
-    let pieces = |all: Vec<usize>| -> Vec<Vec<usize>> {
-        let rows = all.iter().map(|index| samples[*index].tail.len());
-        let pieces = cut_by_rows(rows, MICROBATCH_ROWS_MAX);
-        pieces.into_iter().map(|piece| all[piece].to_vec()).collect()
-    };
-    [pieces(judged), pieces(demonstrations)].concat()
+    all.extend(demonstrations);
+    let rows = all.iter().map(|index| samples[*index].tail.len());
+    cut_by_rows(rows, MICROBATCH_ROWS_MAX).into_iter().map(|piece| all[piece].to_vec()).collect()
 }
 
 /// Cuts microbatches with these numbers of rows into runs whose log-probs are computed together.
