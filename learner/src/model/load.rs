@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The vocabulary matrices are used in blocks of this many rows. A whole one in f32 would be
 /// the largest thing in memory.
-const VOCABULARY_BLOCK_ROWS: usize = 4096;
+const VOCABULARY_BLOCK_ROWS: usize = 1024;
 
 /// The divisors of the rotation's frequencies.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
