@@ -108,8 +108,8 @@ impl<'a> UpdateInputs<'a> {
     }
 }
 
-/// Called after every pass over some samples with the phase, the samples that are done and their total
-/// number. An error ends the update.
+/// Called after every pass over some samples with the phase, the samples that are done and their
+/// total number. An error ends the update.
 type UpdateProgress<'a> = dyn FnMut(Phase, usize, usize) -> anyhow::Result<()> + 'a;
 
 /// Trains the adapter on a batch.
