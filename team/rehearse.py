@@ -34,7 +34,7 @@ from tests.relay import Relay
 
 TEAM = Path(__file__).parent
 # What is learned serves as soon as it has passed the checks, and every offer is shown.
-LEARNS = "everything,lab.gate=false,lab.trial=false"
+LEARNS = "everything,gate.enabled=false,lab.trial=false"
 # A member without a private part: no update of it comes before this many labels.
 TEAM_ALONE = "lab.batch_episodes=4096"
 TEAM_ARM = f"team={LEARNS},team.minimum_members=2"

@@ -12,8 +12,9 @@ name = "smollm2-135m"
 threads = 1
 [learning]
 enabled = false
+[gate]
+enabled = false
 [lab]
-gate = false
 max_tokens = 8
 min_token_probability = 0
 trial = false

@@ -196,7 +196,7 @@ fn main() -> Result<()> {
     let text = std::fs::read_to_string(&arguments.file)
         .with_context(|| arguments.file.display().to_string())?;
     // Without the gate every request is answered. An offer that is held back would give no label.
-    let home = OwnHome::new(&arguments.hone, &arguments.models, "lab.gate = false\n")?;
+    let home = OwnHome::new(&arguments.hone, &arguments.models, "gate.enabled = false\n")?;
     let editor = Editor { client: home.editor()?, text };
     println!("{}", measure(&editor, &arguments, &home)?);
     Ok(())

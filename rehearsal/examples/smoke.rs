@@ -35,7 +35,7 @@ const AFTER: &str = "\n    return total / len(values)\n";
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let settings = format!(
-        "model.name = \"{}\"\nlearning.enabled = false\nlab.gate = false\n\
+        "model.name = \"{}\"\nlearning.enabled = false\ngate.enabled = false\n\
          lab.max_tokens = 4\nlab.budget_ms = 600000\n",
         arguments.model
     );

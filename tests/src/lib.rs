@@ -140,7 +140,7 @@ impl Home {
         // These hold offers back, draw between adapters, cut offers short, leave prose out, and
         // show the model other files. A test that is not about them must not depend on them.
         let off = [
-            "lab.gate = false",
+            "gate.enabled = false",
             "lab.trial = false",
             "lab.min_token_probability = 0",
             "completion.prose = true",

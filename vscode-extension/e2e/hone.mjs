@@ -22,8 +22,9 @@ const settings = (model) => `
 [model]
 name = "${model}"
 threads = 1
+[gate]
+enabled = false
 [lab]
-gate = false
 budget_ms = 60000
 min_token_probability = 0
 trial = false

@@ -15,7 +15,7 @@ pub fn ask_gate<'a>(
 ) -> GateRecord {
     let gate = services.recorder.gate();
     let mut record = gate.judge(&features(&seen(gate.recent())), config.gate_threshold(language));
-    if !config.lab.gate {
+    if !config.gate.enabled {
         record.propensity = 1.0;
     }
     record

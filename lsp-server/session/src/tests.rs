@@ -37,7 +37,7 @@ async fn session(takes: Duration) -> (tempfile::TempDir, Arc<Session>) {
 
 async fn session_with(engine: impl Engine + Send + 'static) -> (tempfile::TempDir, Arc<Session>) {
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     // Some tests write prose, because it is easy to read.
     config.completion.prose = true;
     session_as_set(config, engine).await
@@ -135,7 +135,7 @@ async fn an_offer_times_out_though_the_clock_was_set_back_meanwhile() {
     let clock = Arc::new(ManualClock::starting_at(2 * YEAR_MS));
     let engine = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     let (_folder, session) = session_at(clock.clone(), config, engine).await;
     session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap();
     clock.set_unix_ms(YEAR_MS);

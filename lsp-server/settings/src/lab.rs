@@ -36,9 +36,6 @@ pub struct LabConfig {
     /// first.
     #[schemars(range(min = 256, max = 4_096))]
     pub prompt_tokens: usize,
-    /// Whether offers that you are not likely enough to accept are held back. The gate learns from
-    /// every verdict either way.
-    pub gate: bool,
     /// P(accepted) from which on the gate shows an offer, in place of the one that
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
@@ -88,7 +85,6 @@ impl Default for LabConfig {
             prefix_chars: 1_500,
             suffix_chars: 500,
             prompt_tokens: 1_536,
-            gate: true,
             gate_threshold: 0.0,
             adaptive_debounce: true,
             max_tokens: 32,

@@ -52,6 +52,7 @@ const ANY_LANGUAGE: &str = "*";
 pub struct Config {
     pub model: ModelConfig,
     pub completion: CompletionConfig,
+    pub gate: GateConfig,
     pub learning: LearningConfig,
     pub privacy: PrivacyConfig,
     pub api: ApiConfig,
@@ -139,6 +140,20 @@ impl Default for CompletionConfig {
             next_edit_for: BTreeMap::new(),
             next_edit_model: None,
         }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateConfig {
+    /// Whether offers that you are not likely enough to accept are held back. The gate
+    /// learns from every verdict either way.
+    pub enabled: bool,
+}
+
+impl Default for GateConfig {
+    fn default() -> Self {
+        GateConfig { enabled: true }
     }
 }
 

@@ -38,7 +38,7 @@ impl App {
             episodes: services.recorder.counts(),
             evidence: services
                 .recorder
-                .learned_state(|state| Evidence::of(state, &registry, settings.lab.gate)),
+                .learned_state(|state| Evidence::of(state, &registry, settings.gate.enabled)),
             completions_paused: !settings.completion.enabled,
             last_request: services.requests.last_answered(),
             withheld: services.privacy.withheld(),

@@ -42,7 +42,7 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
     let (_folder, home) = home();
     let clock = Arc::new(ManualClock::starting_at(0));
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     let log = Arc::new(MemoryLog::default());
     let app = testing::app::start(&home, config, engine, clock, log).await;
     assert_eq!(testing::app::try_first_adapter(&app, |_| Ok(())).await.unwrap(), None);
@@ -294,7 +294,7 @@ impl EventLog for LogOnFullDisk {
 async fn accepted_over_a_full_disk(while_offered: bool) -> (Result<()>, Vec<Outcome>) {
     let (_folder, home) = home();
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     let log = Arc::new(LogOnFullDisk::default());
     let clock = Arc::new(ManualClock::starting_at(0));
     let engine = fixtures::engine(ANSWERS);

@@ -63,7 +63,7 @@ fn from_files(home: &Paths) -> Result<Status> {
     };
     let DerivedState { fold, learned_state, .. } =
         DerivedState::of(&*log, &DerivedInputs::of(&registry, &base_sha256))?;
-    let evidence = Evidence::of(&learned_state, &registry, config.lab.gate);
+    let evidence = Evidence::of(&learned_state, &registry, config.gate.enabled);
     let waiting = fold.waiting();
     let killed = loading::killed(home).map(|killed| killed.to_string());
     let learner = LearnerView::of(

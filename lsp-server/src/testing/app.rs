@@ -34,7 +34,7 @@ pub async fn start<E: Engine + Send + 'static>(
 pub async fn start_in(paths: &Paths) -> Arc<App> {
     paths.create().unwrap();
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     let log = Arc::new(SledLog::open(&paths.event_log()).unwrap());
     start(paths, config, fixtures::engine(&["x"]), Arc::new(ManualClock::starting_at(0)), log).await
 }

@@ -40,7 +40,7 @@ impl TestDaemon {
     ) -> TestDaemon {
         let (folder, home) = fixtures::home();
         let mut config = Config::default();
-        config.lab.gate = false;
+        config.gate.enabled = false;
         // The intended wait before a completion is no cost of the server.
         config.lab.adaptive_debounce = false;
         config.learning.enabled = false;

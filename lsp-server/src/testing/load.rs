@@ -117,7 +117,7 @@ async fn day() {
     let clock = Arc::new(ManualClock::starting_at(0));
     let log = Arc::new(SledLog::open(&home.event_log()).unwrap());
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     config.learning.enabled = false;
     let app = super::app::start(&home, config, engine, clock.clone(), log).await;
     let sessions: Vec<_> = (0..SESSIONS).map(|_| app.session()).collect();

@@ -52,7 +52,7 @@ impl Served {
         let home = tempfile::tempdir_in(&bench.work)?;
         // Everything is answered and offered, however unlikely it is, and at once.
         let settings = format!(
-            "lab.gate = false\nlab.min_token_probability = 0.0\n\
+            "gate.enabled = false\nlab.min_token_probability = 0.0\n\
              lab.adaptive_debounce = false\nlab.budget_ms = 60000\n\
              learning.on_battery = true\nlab.trial = false\n{settings}"
         );

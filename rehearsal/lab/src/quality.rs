@@ -52,7 +52,7 @@ pub struct Arguments {
 }
 
 /// The settings of all variants: no gate, and enough tokens and time for the model's whole answer.
-const SETTINGS: &str = "learning.enabled = false\nlab.gate = false\n\
+const SETTINGS: &str = "learning.enabled = false\ngate.enabled = false\n\
     lab.max_tokens = 64\nlab.budget_ms = 60000\n";
 
 /// One model's daemon, and an editor connected to it.
@@ -83,7 +83,7 @@ impl<'a> Server<'a> {
     fn choose(&self, variant: &Variant) -> Result<()> {
         self.home.configure(&settings(self.model, variant.settings))?;
         // This sets a value that the file has already, which makes the daemon read the file again.
-        self.run(&["config", "set", "lab.gate", "false"])?;
+        self.run(&["config", "set", "gate.enabled", "false"])?;
         self.run(&["adapter", "use", &variant.adapter.to_string()])
     }
 }

@@ -58,7 +58,7 @@ impl ArmKind {
         );
         let mut settings = vec![
             ("lab.budget_ms", limits::COMPLETION_BUDGET_MS.into()),
-            ("lab.gate", gates.into()),
+            ("gate.enabled", gates.into()),
             ("learning.enabled", self.learns().into()),
             ("learning.on_battery", true.into()),
             ("lab.trial", (self == ArmKind::Everything).into()),
@@ -423,7 +423,7 @@ mod tests {
             (plain.name.as_str(), plain.kind, plain.set.len()),
             ("ppo-gate", ArmKind::PpoGate, 0)
         );
-        let hot: ArmSpec = "hot=ppo,lab.ppo.learning_rate=3e-4,lab.gate=true".parse().unwrap();
+        let hot: ArmSpec = "hot=ppo,lab.ppo.learning_rate=3e-4,gate.enabled=true".parse().unwrap();
         assert_eq!((hot.name.as_str(), hot.kind), ("hot", ArmKind::Ppo));
         let config: DocumentMut = hot.config().unwrap().parse().unwrap();
         assert_eq!(config["lab"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
@@ -433,7 +433,7 @@ mod tests {
             ("chilled", "there are frozen, gate"),
             ("x=ppo,rank=3", "SETTING=VALUE"),
             ("x=ppo,.a=3", "SETTING=VALUE"),
-            ("x=ppo,lab.gate.a=3", "lab.gate.a"),
+            ("x=ppo,gate.enabled.a=3", "gate.enabled.a"),
         ] {
             let error = text.parse::<ArmSpec>().unwrap_err();
             assert!(error.contains(says), "{error}");

@@ -9,7 +9,7 @@ const REJECTS: usize = 25;
 
 #[test]
 fn an_offer_that_is_always_rejected_is_held_back_unless_it_is_invoked() {
-    let settings = format!("{PATIENT}lab.gate = true\nlearning.enabled = false\n");
+    let settings = format!("{PATIENT}gate.enabled = true\nlearning.enabled = false\n");
     let home = Home::with(Model::Smol, &settings);
     let editor = home.editor();
     let mut shown_at_last = 0;

@@ -28,7 +28,7 @@ for (const name of readdirSync(models)) {
     symlinkSync(join(models, name), join(home, 'models', name));
 }
 const settings = `model.name = "smollm2-135m"
-lab.gate = false
+gate.enabled = false
 lab.min_token_probability = 0
 lab.budget_ms = 120000
 `;

@@ -65,7 +65,7 @@ impl Story {
     pub async fn begin(habits: Habits) -> Story {
         let (home, paths) = fixtures::home();
         let mut config = Config::default();
-        config.lab.gate = habits.gates;
+        config.gate.enabled = habits.gates;
         config.completion.context_chars = Some(if habits.quotes { 1_000 } else { 0 });
         let clock = Arc::new(ManualClock::starting_at(0));
         let log = Arc::new(MemoryLog::default());

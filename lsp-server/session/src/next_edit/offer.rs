@@ -208,7 +208,7 @@ fn held_back(
 fn judge(services: &Services, one: &EditCandidate, config: &Config) -> GateRecord {
     let threshold = threshold(one, config);
     let mut gate = services.recorder.edit_gate().judge(&one.seen, threshold);
-    if !config.lab.gate {
+    if !config.gate.enabled {
         gate.propensity = 1.0;
     }
     gate

@@ -100,7 +100,7 @@ impl Walk {
             write(".honeignore", "settings.py\n");
         }
         let mut config = Config::default();
-        config.lab.gate = false;
+        config.gate.enabled = false;
         config.completion.context_chars = Some(4_000);
         if why == Why::Setting {
             config.privacy.ignore = vec!["settings.py".into()];

@@ -36,7 +36,7 @@ impl Editor {
         let scripted = ScriptedEngine { answers: ANSWERS, learned: None, takes: Duration::ZERO };
         let engine = HookedEngine { generate, ..scripted.hooked() };
         let mut config = Config::default();
-        config.lab.gate = false;
+        config.gate.enabled = false;
         config.completion.context_chars = Some(context_chars);
         let (folder, session) = session_as_set(config, engine).await;
         Editor { session, prompts, _folder: folder }

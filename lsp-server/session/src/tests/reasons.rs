@@ -20,7 +20,7 @@ async fn reason(config: Config, answer: &'static [&'static str], trigger: Trigge
 
 fn without_gate() -> Config {
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     config
 }
 

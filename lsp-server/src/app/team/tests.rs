@@ -52,7 +52,7 @@ fn the_private_part_of_the_head_stays_beside_a_new_version() {
 async fn app_with(home: &Paths, team: TeamConfig) -> Arc<App> {
     let answers = ScriptedEngine { learned: Some(&["});"]), ..fixtures::engine(&["call(x);"]) };
     let mut config = Config { team, ..Config::default() };
-    config.lab.gate = false;
+    config.gate.enabled = false;
     let clock = Arc::new(ManualClock::starting_at(0));
     testing::app::start(home, config, answers, clock, Arc::new(MemoryLog::default())).await
 }

@@ -32,7 +32,7 @@ struct Api {
 async fn api() -> Api {
     let (folder, home) = fixtures::home();
     let mut config = Config::default();
-    config.lab.gate = false;
+    config.gate.enabled = false;
     let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
     let asked = Arc::new(AtomicUsize::new(0));
     let held = Arc::new(AtomicBool::new(false));

@@ -78,7 +78,7 @@ impl Modelled {
         home.create().unwrap();
         let mut config = Config::default();
         config.completion.next_edit = Setting::On;
-        config.lab.gate = false;
+        config.gate.enabled = false;
         let answers = Arc::new(Mutex::new(answers.to_vec()));
         let asked: Arc<Mutex<Vec<Continuation>>> = Arc::default();
         let loads: Arc<Mutex<usize>> = Arc::default();
