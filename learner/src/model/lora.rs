@@ -1,8 +1,9 @@
 //! LoRA (arXiv:2106.09685): y = Wx + (alpha/r)·B(Ax) for every linear map of every layer.
 
 use crate::kernels::float::Float;
+use crate::kernels::matmul::LowRank;
 use crate::kernels::{matrix, values};
-use crate::model::weights::{MAPS, Shape};
+use crate::model::weights::{MAPS, Shape, Weight};
 use anyhow::{Context, bail};
 use candle_core::{Result, Tensor};
 use models::adapter::{LoraAdapter, LoraPair};
@@ -39,6 +40,21 @@ impl LoraLayer {
         let reduced = x.matmul(&self.a.t()?)?.affine(scale, 0.0)?;
         let y = crate::kernels::add::<T>(y, &reduced.matmul(&self.b.t()?)?)?;
         Ok((y, reduced))
+    }
+
+    /// Computes x · Wᵀ with the part of the adapter, scale · B·A·x.
+    pub fn forward_through<T: Float>(
+        &self,
+        weight: &Weight,
+        x: &Tensor,
+        scale: f64,
+    ) -> Result<(Tensor, Reduced)> {
+        match weight {
+            Weight::Plain(_) => self.forward::<T>(x, &weight.forward(x)?, scale),
+            Weight::Quantised(weight) => {
+                weight.forward_adapted(x, &LowRank { a: &self.a, b: &self.b, scale })
+            }
+        }
     }
 
     /// The gradient of the pair, and its part of dx.

@@ -380,7 +380,7 @@ impl<T: Float> Transformer<T> {
             let map = &layer.maps[place];
             let y = match lora {
                 Some((pairs, scale)) => {
-                    let (y, kept) = map.weight.forward_adapted::<T>(x, &pairs[place], scale)?;
+                    let (y, kept) = pairs[place].forward_through::<T>(&map.weight, x, scale)?;
                     reduced.push(kept);
                     y
                 }

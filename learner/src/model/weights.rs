@@ -6,11 +6,10 @@
 use crate::kernels::float::Float;
 use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::int8_round::Int8Activations;
-use crate::kernels::matmul::{LowRank, QuantisedMatrix};
+use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::norm::Norm;
 use crate::kernels::{matrix, with_values};
 use crate::model::architecture::{Block, FeedForward};
-use crate::model::lora::{LoraLayer, Reduced};
 use candle_core::{Device, Tensor};
 use feedback::experts::ExpertLayout;
 
@@ -95,21 +94,6 @@ impl Weight {
         match self {
             Weight::Plain(weight) => x.matmul(&weight.t()?),
             Weight::Quantised(weight) => weight.forward(x),
-        }
-    }
-
-    /// The same with the part of the adapter, scale · B·A·x.
-    pub fn forward_adapted<T: Float>(
-        &self,
-        x: &Tensor,
-        pair: &LoraLayer,
-        scale: f64,
-    ) -> candle_core::Result<(Tensor, Reduced)> {
-        match self {
-            Weight::Plain(_) => pair.forward::<T>(x, &self.forward(x)?, scale),
-            Weight::Quantised(weight) => {
-                weight.forward_adapted(x, &LowRank { a: &pair.a, b: &pair.b, scale })
-            }
         }
     }
 
