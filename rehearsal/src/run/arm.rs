@@ -428,7 +428,7 @@ mod tests {
         let config: DocumentMut = hot.config().unwrap().parse().unwrap();
         assert_eq!(config["lab"]["ppo"]["learning_rate"].as_float(), Some(3e-4));
         assert_eq!(config["lab"]["ppo"]["demonstration_coefficient"].as_float(), Some(0.0));
-        assert_eq!(config["lab"]["gate"].as_bool(), Some(true), "the arm's own setting counts");
+        assert_eq!(config["gate"]["enabled"].as_bool(), Some(true), "the arm's own setting counts");
         for (text, says) in [
             ("chilled", "there are frozen, gate"),
             ("x=ppo,rank=3", "SETTING=VALUE"),
