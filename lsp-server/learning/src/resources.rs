@@ -40,8 +40,8 @@ impl Resources {
         })
     }
 
-    /// The learner holds a whole model, the experts that no token uses included. One that is too
-    /// large for it never learns on this machine, however much memory is free.
+    /// A pass of the learner reads the whole model, the experts that no token uses included. One
+    /// that is too large for it never learns on this machine, however much memory is free.
     fn too_large(&self, config: &LearningConfig, model_mb: u64) -> Option<String> {
         let limit_mb = self.learner_limit_mb(config);
         (model_mb > limit_mb).then(|| {
