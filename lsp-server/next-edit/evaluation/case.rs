@@ -9,7 +9,8 @@ pub struct Case {
     pub repository: String,
     pub commit: String,
     /// `edit` if an edit is expected; `hard` or `easy` if silence is: in a hard one a kind of edit
-    /// has just been repeated for the last time.
+    /// has just been repeated for the last time. `single` if no step that was done is of the next
+    /// one's kind.
     pub sort: String,
     /// The files that the commit changes, as they were before it.
     files: Vec<FileText>,

@@ -68,7 +68,7 @@ fn report(path: &Path, shows: bool) -> Result<()> {
         }
     })?;
     println!("{}", csv(&tallies));
-    for sort in ["edit", "hard", "easy", "first"] {
+    for sort in ["edit", "hard", "easy", "single", "first"] {
         let mut sum = Tally::default();
         for (_, tally) in tallies.iter().filter(|((_, of), _)| of == sort) {
             sum.cases += tally.cases;

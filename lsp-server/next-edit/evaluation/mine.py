@@ -11,11 +11,15 @@ the bottom, a hunk with as many old as new lines line by line, another hunk at o
 A case is a moment of a commit. In one that expects an edit, the last step is the second or a later
 one of its kind, and at least one more of that kind is still to come. In one that expects silence,
 nothing that was done so far comes again; in half of these, as far as there are any, a kind has just
-been repeated for the last time. What is "of one kind" is told here, apart from the program that is
-measured: the same tokens of a line became the same others, or the same lines were deleted.
+been repeated for the last time. In a `single` one, the next step has no twin: nobody has done one
+of its kind yet, and a person types it in one go. Such steps are what a model is for; rules are
+mostly silent there, and what they show is held to all that is to come.
+What is "of one kind" is told here, apart from the program that is measured: the same tokens of a
+line became the same others, or the same lines were deleted. A step of no kind has a twin where
+the same lines became the same ones.
 
-With `first`, cases of a third sort are mined alone: the last step changed a line as no step before
-it did, and something is still to come. What a single edit says of the next one is measured by them.
+With `first`, cases of one more sort are mined alone: the last step changed a line as no step before
+it did, and something is still to come. What one edit says of the next one is measured by them.
 
 These cases hold code of others. They are made where they are scored, and are not committed. The
 half `own` is this project's history: its cases are committed as `cases.jsonl`, cut down to the
@@ -38,8 +42,12 @@ BYTES_MAX = 512 * 1024
 CASES_OF_A_KIND = {"own": 160}
 CASES_OF_A_KIND_ELSE = 12
 FIRST_CASES = 300
-# Moments of one commit and sort, each with another kind of step just done.
+SINGLE_CASES = {"own": 34}
+# Moments of one commit and sort, each with another kind of step just done. Of single ones, a
+# commit gives one: there are enough commits.
 MOMENTS = {"own": 6}
+# The old and the new lines of a step that is typed in one go.
+LINES_AT_ONCE = 5
 # Of a case that is committed: the latest steps that stay, the lines around each, and the characters
 # of its texts.
 STEPS_KEPT = 10
@@ -53,6 +61,13 @@ FOREIGN = {"node_modules", "vendor", "third_party", "external", "dist", "target"
            "snapshots", "__snapshots__"}
 TOKEN = re.compile(r"\w+|[^\w\s]")
 WORD = re.compile(r"\w+")
+# A line that imports, or an item of a list of imports that names a module.
+IMPORT = re.compile(r"\s*(" + "|".join([
+    r"(pub(\(.*?\))?\s+)?use\s", r"import\b", r"from\s+\S+\s+import\b", r"#\s*include\b",
+    r"using\s+(namespace\s+|static\s+)?[\w.:]+;", r"(export\b.*|\}\s*)from\s+['\"]",
+    r"((local|const|let|var)\s.*=\s*)?(@import|require\w*)\s*\(?['\"][^'\"]*['\"]\)?;?$",
+    r"([\w.]+\s+(?=.*/))?\"[\w./-]+\"$", r"[\w:]+::\{[^}]*\},$",
+]) + ")")
 HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -125,15 +140,28 @@ def steps(files):
                 yield path, start, old, new, kind(old, new)
 
 
+def is_typed_at_once(old, new):
+    """Whether a step is short and changes more than blanks and imports."""
+    return (max(len(old), len(new)) <= LINES_AT_ONCE
+            and TOKEN.findall("\n".join(old)) != TOKEN.findall("\n".join(new))
+            and not all(IMPORT.match(line) for line in old + new if line.strip()))
+
+
 def moments(all_steps):
-    """How many steps are done at moments of each sort: expecting an edit, hard and easy silence."""
+    """How many steps are done at moments of each sort."""
     kinds = [step[4] for step in all_steps]
-    wanted, hard, easy, first = [], [], [], []
+    wanted, hard, easy, single, first = [], [], [], [], []
     for done in range(1, len(kinds) + 1):
         so_far, left = kinds[:done], set(kinds[done:]) - {None}
         last = kinds[done - 1]
         if last and last[0] == "rewritten" and so_far.count(last) == 1 and done < len(kinds):
             first.append(done)
+        if done < len(kinds):
+            lines, kind_of_next = all_steps[done][2:4], kinds[done]
+            was_done = any(step[2:4] == lines for step in all_steps[:done])
+            has_twin = was_done or (kind_of_next is not None and kind_of_next in so_far)
+            if not has_twin and is_typed_at_once(*lines):
+                single.append(done)
         if done < 2:
             continue
         repeats = last is not None and so_far.count(last) >= 2
@@ -141,7 +169,7 @@ def moments(all_steps):
             wanted.append(done)
         elif not set(so_far) & left:
             (hard if repeats else easy).append(done)
-    return {"edit": wanted, "hard": hard, "easy": easy, "first": first}
+    return {"edit": wanted, "hard": hard, "easy": easy, "single": single, "first": first}
 
 
 def case(repository, commit, all_steps, done, sort):
@@ -162,17 +190,18 @@ def case(repository, commit, all_steps, done, sort):
 
 def cut_down(made, kinds):
     """The case with the latest steps, those of their kinds, and the lines that a rule could touch.
-    None if it is still long."""
+    A single one keeps the next step's lines as well. None if it is still long."""
     done, last = made["done"], len(made["done"]) - STEPS_KEPT
     recent = set(kinds[max(last, 0):len(done)]) - {None}
     is_kept = [at >= last or kinds[at] in recent for at in range(len(done))]
     words = {word for one in recent for word in changed_words(one)}
+    to_come = made["left"][:1] if made["sort"] == "single" else []
     files, moved = [], []
     for number, file in enumerate(made["files"]):
         lines = file["text"].split("\n")
         near = {len(lines) - 1}
         replaced = {}
-        for (of, at, old, new), kept in zip(done, is_kept):
+        for (of, at, old, new), kept in zip(done + to_come, is_kept + [True]):
             if of == number and kept:
                 near.update(range(at - LINES_AROUND, at + len(old) + LINES_AROUND))
             elif of == number:
@@ -210,7 +239,7 @@ def cases(name, repository, half, only_first):
     log = git(repository, "log", "--no-merges", f"--since={SINCE}", "--format=%H %P", "HEAD")
     commits = [line.split()[0] for line in log.decode().split("\n") if len(line.split()) == 2]
     commits.sort(key=lambda commit: draw(name, commit))
-    found = {"first": []} if only_first else {"edit": [], "hard": [], "easy": []}
+    found = {"first": []} if only_first else {"edit": [], "hard": [], "easy": [], "single": []}
     for commit in commits[:COMMITS_MAX]:
         files = {path: of for path, of in hunks(repository, commit).items() if is_typed(path)}
         all_steps = list(steps(files))
@@ -222,7 +251,8 @@ def cases(name, repository, half, only_first):
             by_kind = {}
             for done in sorted(at, key=lambda done: draw(commit, sort, done)):
                 by_kind.setdefault(all_steps[done - 1][4], done)
-            for done in list(by_kind.values())[:MOMENTS.get(half, 1)]:
+            moments_most = 1 if sort == "single" else MOMENTS.get(half, 1)
+            for done in list(by_kind.values())[:moments_most]:
                 made = case(repository, commit, all_steps, done, sort)
                 if made and half == "own" and not only_first:
                     made = cut_down(made, [step[4] for step in all_steps])
@@ -234,7 +264,8 @@ def cases(name, repository, half, only_first):
         return found["first"]
     count = len(found["edit"])
     hard = found["hard"][:count // 2]
-    return found["edit"] + hard + found["easy"][:count - len(hard)]
+    single = found["single"][:SINGLE_CASES.get(half, count)]
+    return found["edit"] + hard + found["easy"][:count - len(hard)] + single
 
 
 def main():
