@@ -44,6 +44,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     built_in!("smollm2-135m"),
     built_in!("sweep-next-edit-0.5b"),
     built_in!("sweep-next-edit-1.5b"),
+    built_in!("sweep-next-edit-v2-7b"),
 ];
 
 /// A model file that Hone can fetch, check and serve.
