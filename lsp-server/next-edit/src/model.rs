@@ -16,7 +16,7 @@ mod place;
 pub use answer::{Hunk, hunks};
 pub use changes::Changed;
 pub use filter::{Dropped, Offered, REJECTED_MAX, Rejected, is_served};
-pub use form::{FILE_BYTES_MAX, Form, Window};
+pub use form::{ANSWER_TOKENS_MAX, FILE_BYTES_MAX, Form, PROMPT_TOKENS_MAX, Window};
 pub use moment::{Decision, Moment, Never};
 pub use place::{Place, second};
 

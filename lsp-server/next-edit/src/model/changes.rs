@@ -40,7 +40,7 @@ impl Changed {
     }
 
     /// Returns true if nothing but blanks differs.
-    pub(super) fn is_blank(&self) -> bool {
+    fn is_blank(&self) -> bool {
         without_blanks(&self.old) == without_blanks(&self.new)
     }
 
@@ -80,6 +80,11 @@ impl Changed {
     fn around(&self) -> [String; 2] {
         [&self.old, &self.new].map(|own| format!("{}{own}{}", self.above, self.below))
     }
+}
+
+/// The changes that say something, the newest first.
+pub(super) fn latest(changes: &[Changed]) -> impl Iterator<Item = &Changed> {
+    changes.iter().rev().filter(|change| !change.is_blank())
 }
 
 /// The text as the model reads it, with `\n` alone.

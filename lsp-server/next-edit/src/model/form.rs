@@ -1,29 +1,37 @@
 //! The text that a model is asked to continue. Its blocks stand in the order in which they change
 //! more and more often, so that what was computed of the first ones stays.
 
-use super::changes::{Changed, with_lf};
+use super::changes::{Changed, latest, with_lf};
 use std::ops::Range;
 
 /// Lines of the window above the cursor's, and below it.
 pub(super) const LINES_ABOVE: usize = 2;
 pub(super) const LINES_BELOW: usize = 5;
 
+/// The longest prompt that the engine takes, with the answer, and the longest answer. Both are in
+/// tokens.
+pub const PROMPT_TOKENS_MAX: usize = 4096;
+pub const ANSWER_TOKENS_MAX: usize = 512;
+
+/// The bytes of a token of code, rather too few than too many.
+const TOKEN_BYTES: usize = 3;
+
+/// The longest prompt without the answer, in bytes. Changes that do not fit are left out.
+pub(super) const PROMPT_BYTES_MAX: usize = (PROMPT_TOKENS_MAX - ANSWER_TOKENS_MAX) * TOKEN_BYTES;
+
 /// The longest window, in bytes. A longer one ends at an earlier line.
-const WINDOW_BYTES_MAX: usize = 1792;
+const WINDOW_BYTES_MAX: usize = 1024;
 
 /// The most changes that are shown.
-const CHANGES_MAX: usize = 6;
-
-/// The most lines of a file that is shown whole. Of a longer one, a piece is shown.
-const FILE_LINES_MAX: usize = 800;
-const PIECE_LINES: usize = 300;
-
-/// Pieces begin at every so many lines, so that a cursor that moves a little sees the same one.
-const STRIDE_LINES: usize = 150;
+pub(super) const CHANGES_MAX: usize = 6;
 
 /// The most bytes of a file that are shown. The client that the models were made for shows more;
 /// this is what a processor computes in a few seconds.
 pub const FILE_BYTES_MAX: usize = 6 * 1024;
+
+/// A longer file is cut into blocks of whole lines, of which two neighbours are shown. So a cursor
+/// that moves a little sees the same ones, and what was computed of them stays.
+const BLOCK_BYTES_MAX: usize = FILE_BYTES_MAX / 2;
 
 /// The most bytes of the changes that are shown. The oldest are left out first.
 const CHANGES_BYTES_MAX: usize = 3 * 1024;
@@ -31,6 +39,9 @@ const CHANGES_BYTES_MAX: usize = 3 * 1024;
 /// Lines of another file that are shown: its first ones.
 const OTHER_LINES_MAX: usize = 30;
 const OTHER_BYTES_MAX: usize = 1024;
+
+/// The bytes that the paths above the blocks may have together.
+const PATHS_BYTES: usize = 512;
 
 /// Stands at the cursor. It is plain text to the model.
 pub(super) const CURSOR: &str = "<|cursor|>";
@@ -69,17 +80,18 @@ impl Window {
             let end = starts.get(line + 1).copied().unwrap_or(text.len());
             &text[starts[line]..end]
         };
+        let byte = |line: usize| starts.get(line).copied().unwrap_or(text.len());
         let at = starts.partition_point(|start| *start <= cursor).checked_sub(1)?;
         let (mut first, mut end) =
             (at.saturating_sub(LINES_ABOVE), (at + LINES_BELOW + 1).min(starts.len()));
-        while first < at && line_at(first).trim().is_empty() {
+        let is_too_long = |first: usize| byte(at + 1) - starts[first] > WINDOW_BYTES_MAX;
+        while first < at && (line_at(first).trim().is_empty() || is_too_long(first)) {
             first += 1;
             end = (end + 1).min(starts.len());
         }
         while end > at + 1 && line_at(end - 1).trim().is_empty() {
             end -= 1;
         }
-        let byte = |line: usize| starts.get(line).copied().unwrap_or(text.len());
         while end > at + 1 && byte(end) - starts[first] > WINDOW_BYTES_MAX {
             end -= 1;
         }
@@ -122,38 +134,56 @@ impl Form<'_> {
     /// last one ends with the window's [`Window::prefill`].
     pub fn blocks(&self, window: &Window) -> Vec<String> {
         let Form { path, text, .. } = *self;
-        let mut blocks = vec![];
-        if let Some((path, text)) = self.other {
-            let first: Vec<&str> = text.lines().take(OTHER_LINES_MAX).collect();
-            let first = within(&first, 0, OTHER_BYTES_MAX);
-            blocks.push(format!("{path}\n{}\n", first.join("\n")));
-        }
-        // An empty line follows the file.
-        let file = format!("{path}\n{}\n", self.piece(window));
-        let mut room = CHANGES_BYTES_MAX;
-        let latest = self.changes.iter().rev().filter(|change| !change.is_blank());
-        let mut shown: Vec<String> = latest
-            .take(CHANGES_MAX)
-            .map(|change| format!("{}\n", change.shown()))
-            .take_while(|shown| {
-                let fits = shown.len() <= room;
-                room = room.saturating_sub(shown.len());
-                fits
-            })
-            .collect();
-        shown.reverse();
-        blocks.push(if shown.is_empty() { format!("{file}\n") } else { file });
-        blocks.append(&mut shown);
         let now = window.text(text);
         let cursor = window.cursor_in(text);
         // The numbers count within the window, as the client of these models counts them.
         let first = window.cursor_line(text) + 1;
         let name = format!("{path}:{first}:{}", first + now.lines().count());
-        let was = self.earlier(window).last().cloned().unwrap_or_else(|| now.clone());
-        blocks.push(format!("original/{name}\n{was}\n"));
-        blocks.push(format!("current/{name}\n{}{CURSOR}{}\n", &now[..cursor], &now[cursor..]));
-        blocks.push(format!("updated/{name}\n{}", window.prefill(text)));
-        blocks
+        // A window from which much was deleted would not fit as it was.
+        let was = self.earlier(window).into_iter().rfind(|was| was.len() <= WINDOW_BYTES_MAX);
+        let was = was.unwrap_or_else(|| now.clone());
+        let windows = [
+            format!("original/{name}\n{was}\n"),
+            format!("current/{name}\n{}{CURSOR}{}\n", &now[..cursor], &now[cursor..]),
+            format!("updated/{name}\n{}", window.prefill(text)),
+        ];
+        // An empty line follows the file.
+        let (other, mut file) = (self.other_block(), format!("{path}\n{}\n", self.piece(window)));
+        let others = other.iter().chain([&file]).chain(&windows);
+        let room = others.fold(PROMPT_BYTES_MAX, |room, block| without(room, block));
+        let changes = self.changes_within(room.min(CHANGES_BYTES_MAX));
+        if changes.is_empty() {
+            file.push('\n');
+        }
+        other.into_iter().chain([file]).chain(changes).chain(windows).collect()
+    }
+
+    /// The first lines of the other file.
+    fn other_block(&self) -> Option<String> {
+        let (path, text) = self.other?;
+        let mut room = OTHER_BYTES_MAX;
+        let fits = |line: &&str| {
+            let fits = line.len() < room;
+            room = room.saturating_sub(line.len() + 1);
+            fits
+        };
+        let first: Vec<&str> = text.lines().take(OTHER_LINES_MAX).take_while(fits).collect();
+        Some(format!("{path}\n{}\n", first.join("\n")))
+    }
+
+    /// The latest changes that have no more bytes than this, the oldest first.
+    fn changes_within(&self, mut room: usize) -> Vec<String> {
+        let mut shown: Vec<String> = latest(self.changes)
+            .take(CHANGES_MAX)
+            .map(|change| format!("{}\n", change.shown()))
+            .take_while(|shown| {
+                let fits = shown.len() + TOKEN_BYTES <= room;
+                room = without(room, shown);
+                fits
+            })
+            .collect();
+        shown.reverse();
+        shown
     }
 
     /// The window as it was before the latest change in it, before the one before, and so on. Ends
@@ -161,7 +191,7 @@ impl Form<'_> {
     pub(super) fn earlier(&self, window: &Window) -> Vec<String> {
         let mut text = window.text(self.text);
         let mut earlier = vec![];
-        for change in self.changes.iter().rev().filter(|change| !change.is_blank()) {
+        for change in latest(self.changes) {
             let Some(before) = change.taken_back(&text) else { break };
             earlier.push(before.clone());
             text = before;
@@ -169,35 +199,42 @@ impl Form<'_> {
         earlier
     }
 
-    /// The file as it was opened, or the piece of it that is nearest to the window.
+    /// The file as it was opened, or the two blocks of it that are nearest to the window.
     fn piece(&self, window: &Window) -> String {
         let opened = with_lf(self.opened);
-        let lines: Vec<&str> = opened.split('\n').collect();
-        if lines.len() <= FILE_LINES_MAX && opened.len() <= FILE_BYTES_MAX {
+        if opened.len() <= FILE_BYTES_MAX {
             return opened;
         }
-        let cursor = window.line + window.cursor_line(self.text);
-        let middle = (cursor + STRIDE_LINES / 2).saturating_sub(PIECE_LINES / 2);
-        let first = (middle / STRIDE_LINES * STRIDE_LINES).min(lines.len().saturating_sub(1));
-        let piece = &lines[first..(first + PIECE_LINES).min(lines.len())];
-        let near = cursor.saturating_sub(first).min(piece.len() - 1);
-        within(piece, near, FILE_BYTES_MAX).join("\n")
+        // A line that is longer than a block is shown as an empty one.
+        let is_short = |line: &str| line.len() < BLOCK_BYTES_MAX;
+        let shown = opened.split('\n').map(|line| if is_short(line) { line } else { "" });
+        let lines: Vec<&str> = shown.collect();
+        let (mut starts, mut bytes) = (vec![0], 0);
+        for (at, line) in lines.iter().enumerate() {
+            if bytes + line.len() + 1 > BLOCK_BYTES_MAX {
+                starts.push(at);
+                bytes = 0;
+            }
+            bytes += line.len() + 1;
+        }
+        let start = |block: usize| starts.get(block).copied().unwrap_or(lines.len());
+        let cursor = (window.line + window.cursor_line(self.text)).min(lines.len() - 1);
+        let own = starts.partition_point(|first| *first <= cursor) - 1;
+        let is_upper_half = cursor < (start(own) + start(own + 1)) / 2;
+        let first = own.saturating_sub(usize::from(is_upper_half));
+        let first = first.min(starts.len().saturating_sub(2));
+        lines[start(first)..start(first + 2)].join("\n")
     }
 }
 
-/// The lines around one of them that have no more bytes than this.
-fn within<'a>(lines: &'a [&'a str], near: usize, bytes: usize) -> &'a [&'a str] {
-    let (mut first, mut end) = (0, lines.len());
-    let mut sum: usize = lines.iter().map(|line| line.len() + 1).sum();
-    while sum > bytes && end - first > 1 {
-        // What is farther from it goes.
-        if near - first >= end - 1 - near {
-            sum -= lines[first].len() + 1;
-            first += 1;
-        } else {
-            end -= 1;
-            sum -= lines[end].len() + 1;
-        }
-    }
-    &lines[first..end]
+/// The bytes that are left behind a block and its mark.
+fn without(room: usize, block: &str) -> usize {
+    room.saturating_sub(block.len() + TOKEN_BYTES)
 }
+
+// The longest window fits the answer, with half as much that is new. Where all is as long as it may
+// be, only the changes are left out.
+const _: () = assert!(ANSWER_TOKENS_MAX * TOKEN_BYTES >= WINDOW_BYTES_MAX * 3 / 2);
+const _: () = assert!(
+    FILE_BYTES_MAX + OTHER_BYTES_MAX + 3 * WINDOW_BYTES_MAX + PATHS_BYTES <= PROMPT_BYTES_MAX
+);

@@ -139,6 +139,51 @@ fn the_window_has_no_blank_edges_and_the_model_begins_behind_its_first_line() {
     assert_eq!(Window::around("\n\n", 1), None, "nothing is written there");
     let long = format!("{}\n", "x".repeat(4000));
     assert_eq!(Window::around(&long, 10), None);
+    let document = Document::unchanged(&format!("{}\n", "y".repeat(400)).repeat(4));
+    let window = Window::around(&document.text, 2 * 401).unwrap();
+    assert_eq!((window.line, window.range.len()), (1, 2 * 401), "it fits the answer");
+}
+
+/// A document of which a piece is shown, and whose lines are as long as people write them.
+fn long_document(changed: &[usize]) -> Document {
+    let line = |at: usize, name: &str| format!("{name}_{at} = \"{}\";\n", "x".repeat(80));
+    let text: String = (0..300).map(|at| line(at, "value")).collect();
+    let added = |at: &usize| {
+        let lines: String = (0..5).map(|more| line(more, "other")).collect();
+        (format!("value_{at} ="), format!("{lines}value_{at} ="))
+    };
+    let edits: Vec<(String, String)> = changed.iter().map(added).collect();
+    let edits: Vec<(&str, &str)> = edits.iter().map(|(old, new)| (&**old, &**new)).collect();
+    Document::changed(&text, &edits)
+}
+
+#[test]
+fn a_piece_of_a_long_file_stays_while_the_cursor_moves_a_little() {
+    let document = long_document(&[]);
+    let mut pieces: Vec<String> = vec![];
+    for line in 0..300 {
+        let own = format!("value_{line} =");
+        let piece = document.form().blocks(&document.window(&own)).remove(0);
+        assert!(piece.contains(&own) && piece.len() <= FILE_BYTES_MAX + 8, "line {line}");
+        if pieces.last() != Some(&piece) {
+            pieces.push(piece);
+        }
+    }
+    let blocks = document.text.len().div_ceil(FILE_BYTES_MAX / 2);
+    assert!(pieces.len() <= blocks + 1, "{} pieces of {blocks} blocks", pieces.len());
+}
+
+#[test]
+fn changes_are_left_out_before_a_prompt_is_too_long() {
+    let document = long_document(&[20, 60, 100, 140, 180, 220]);
+    let other = Some(("b.rs", &*document.text));
+    let form = Form { other, ..document.form() };
+    let blocks = form.blocks(&document.window("value_220 ="));
+    let bytes: usize = blocks.iter().map(|block| block.len() + 3).sum();
+    assert!(bytes <= super::form::PROMPT_BYTES_MAX, "{bytes} bytes");
+    assert!(blocks[0].starts_with("b.rs\n") && blocks[1].starts_with("a.rs\n"));
+    let changes = blocks[2..].iter().filter(|block| block.contains("original:\n")).count();
+    assert!((1..6).contains(&changes), "{changes} changes");
 }
 
 /// The same file with either sort of line breaks.

@@ -13,8 +13,8 @@ use engine::continuation::Continuation;
 use engine::worker::Work;
 use feedback::secrets;
 use next_edit::model::{
-    Changed, Decision, Dropped, Form, Hunk, Never, Offered, Place, Rejected, Window, is_served,
-    second,
+    ANSWER_TOKENS_MAX, Changed, Decision, Dropped, Form, Hunk, Never, Offered, Place, Rejected,
+    Window, is_served, second,
 };
 use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
 use ropey::Rope;
@@ -24,9 +24,6 @@ use services::reason::{ModelSilence, Reason};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The longest answer in tokens: a window with some more lines.
-const ANSWER_TOKENS_MAX: usize = 384;
 
 /// The time for one answer. Nobody waits longer for an edit, and a processor reads a file in it.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
