@@ -111,6 +111,7 @@ pub enum ModelSilence {
     NoWindow,
     Unchanged,
     CutOff,
+    Blank,
     Malformed,
     OnlyAbove,
     Rewrites,
@@ -139,6 +140,7 @@ impl ModelSilence {
             }
             ModelSilence::Unchanged => "The model for next edits would change nothing.",
             ModelSilence::CutOff => "The model for next edits did not come to an end in time.",
+            ModelSilence::Blank => "The model for next edits wrote nothing.",
             ModelSilence::Malformed => "The answer of the model for next edits cannot be read.",
             ModelSilence::OnlyAbove => {
                 "The model for next edits only wrote lines above the cursor."

@@ -39,6 +39,8 @@ pub enum Dropped {
     Unchanged,
     /// It ran out of tokens or time.
     CutOff,
+    /// It has nothing but blanks, which would delete the rest of the window.
+    Blank,
     /// It is not in the form.
     Malformed,
     /// It only writes lines above the cursor.
@@ -96,6 +98,9 @@ impl Offered<'_> {
         let text = form.text;
         if !is_whole {
             return Err(Dropped::CutOff);
+        }
+        if answer.trim().is_empty() {
+            return Err(Dropped::Blank);
         }
         if answer.trim_start().starts_with("<|") {
             return Err(Dropped::Malformed);

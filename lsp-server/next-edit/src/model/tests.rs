@@ -228,6 +228,8 @@ fn what_is_not_worth_showing_is_dropped() {
     assert_eq!(why(&same.replace("_all", "")), Dropped::TakesBack);
     assert_eq!(why(&same.replace("print(sum)", "print( sum )")), Dropped::OnlyBlanks);
     assert_eq!(why(&format!("    use a;\n{same}")), Dropped::OnlyAbove);
+    assert_eq!(why(""), Dropped::Blank, "it would delete the window");
+    assert_eq!(why("\n    \n"), Dropped::Blank);
     assert_eq!(why("<|fim_middle|>"), Dropped::Malformed);
     let (form, window) = (&document.form(), &document.window("load_all"));
     let cut = Offered { form, window, answer: "    let c", is_whole: false };

@@ -308,6 +308,7 @@ fn silence(dropped: Dropped) -> ModelSilence {
     match dropped {
         Dropped::Unchanged => ModelSilence::Unchanged,
         Dropped::CutOff => ModelSilence::CutOff,
+        Dropped::Blank => ModelSilence::Blank,
         Dropped::Malformed => ModelSilence::Malformed,
         Dropped::OnlyAbove => ModelSilence::OnlyAbove,
         Dropped::Rewrites => ModelSilence::Rewrites,

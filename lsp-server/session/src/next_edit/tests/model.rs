@@ -176,6 +176,15 @@ async fn a_model_that_changes_nothing_is_asked_once_more_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_writes_nothing_is_not_asked_elsewhere() {
+    let lines: String = (0..12).map(|at| format!("line_{at}();\n")).collect();
+    let mut modelled = Modelled::of(&format!("{TEXT}{lines}"), &["\n"]).await;
+    modelled.user.replace(0, "load", "load_all");
+    assert_eq!(modelled.silence().await, ModelSilence::Blank);
+    assert_eq!(modelled.times_asked(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_an_undo_and_after_a_reject_the_model_is_not_asked() {
     let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
     let edit = modelled.ask().await.unwrap();
