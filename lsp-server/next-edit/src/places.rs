@@ -67,6 +67,8 @@ pub struct NextEdit {
     pub support: usize,
     /// The whole line at which it begins, by which a place is known again.
     pub(crate) at: String,
+    /// The whole lines that an edit of a model replaces, and those that it writes.
+    pub(crate) whole: Option<[String; 2]>,
 }
 
 impl NextEdit {
@@ -86,6 +88,7 @@ impl NextEdit {
             kind,
             support,
             at: line_around(file.text, range.start).to_owned(),
+            whole: None,
             range,
         }
     }
@@ -93,7 +96,9 @@ impl NextEdit {
     /// The edit that a model makes of a hunk of its answer, and at which place it was asked.
     pub fn by_model(file: &File, hunk: &Hunk, place: Place) -> NextEdit {
         let rule = (id((RuleKind::Model, place)), RuleKind::Model, 1);
-        NextEdit::of(file, (hunk.range.clone(), hunk.lines.start), hunk.new.clone(), rule)
+        let place = (hunk.range.clone(), hunk.lines.start);
+        let edit = NextEdit::of(file, place, hunk.new.clone(), rule);
+        NextEdit { whole: Some(hunk.whole(file.text)), ..edit }
     }
 
     /// Returns true if what is to be replaced still stands there. Ask before you apply it: the file

@@ -27,6 +27,18 @@ pub struct Hunk {
     pub(super) new_lines: Vec<String>,
 }
 
+impl Hunk {
+    /// The whole lines that are replaced, and those that are written. An insertion replaces none,
+    /// so the line below it goes along.
+    pub(crate) fn whole(&self, text: &str) -> [String; 2] {
+        let below = text.lines().nth(self.lines.end).filter(|_| self.old_lines.is_empty());
+        [&self.old_lines, &self.new_lines].map(|lines| {
+            let lines: Vec<&str> = lines.iter().map(String::as_str).chain(below).collect();
+            lines.join("\n")
+        })
+    }
+}
+
 /// The window as the model leaves it, in lines. `answer` stands behind the prefill.
 pub(super) fn updated(text: &str, window: &Window, answer: &str) -> Vec<String> {
     let whole = format!("{}{answer}", window.prefill(text)).replace(CURSOR, "");

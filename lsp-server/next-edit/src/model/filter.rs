@@ -3,7 +3,9 @@
 use super::answer::{Hunk, hunks, is_unchanged, updated};
 use super::changes::without_blanks;
 use super::form::{Form, Window};
+use crate::NextEdit;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The rejected edits that are remembered. The oldest are forgotten first.
 pub const REJECTED_MAX: usize = 20;
@@ -63,21 +65,23 @@ pub fn is_served(text: &str) -> bool {
     lines <= LINES_MAX && text.len() / lines <= MEAN_LINE_BYTES_MAX
 }
 
-/// The edits of models that the user rejected lately. They are known again by their texts, which
-/// stay when other lines change.
+/// The edits of models that the user rejected lately, each with its file and its whole lines as they
+/// were and as they were to be. Lines tell the place well enough, and need not be followed when
+/// others change.
 #[derive(Debug, Clone, Default)]
-pub struct Rejected(VecDeque<(String, String, String)>);
+pub struct Rejected(VecDeque<(Arc<str>, [String; 2])>);
 
 impl Rejected {
-    pub fn note(&mut self, file: &str, old: &str, new: &str) {
+    pub fn note(&mut self, edit: &NextEdit) {
+        let Some(whole) = edit.whole.clone() else { return };
         if self.0.len() == REJECTED_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((file.to_owned(), old.to_owned(), new.to_owned()));
+        self.0.push_back((edit.file.clone(), whole));
     }
 
-    fn holds(&self, file: &str, old: &str, new: &str) -> bool {
-        self.0.iter().any(|one| (&*one.0, &*one.1, &*one.2) == (file, old, new))
+    fn holds(&self, file: &str, whole: &[String; 2]) -> bool {
+        self.0.iter().any(|(other, rejected)| **other == *file && rejected == whole)
     }
 }
 
@@ -161,8 +165,7 @@ impl Offered<'_> {
         if self.form.changes.last().is_some_and(is_taken_back) {
             return Some(Dropped::DeletesTyped);
         }
-        let gone = &self.form.text[hunk.range.clone()];
-        rejected.holds(file, gone, &hunk.new).then_some(Dropped::RejectedBefore)
+        rejected.holds(file, &hunk.whole(self.form.text)).then_some(Dropped::RejectedBefore)
     }
 }
 

@@ -75,6 +75,15 @@ impl Document {
         let old = &self.text[hunk.range.clone()];
         Ok(format!("{}: {old} → {}", hunk.lines.start, hunk.new))
     }
+
+    /// The user rejects what is offered.
+    fn reject(&self, behind: &str, answer: &str, rejected: &mut Rejected) {
+        let (form, window) = (&self.form(), &self.window(behind));
+        let offered = Offered { form, window, answer, is_whole: true };
+        let hunk = offered.hunk("a.rs", &Rejected::default()).unwrap();
+        let file = File { name: "a.rs", text: &self.text, language: Language::named("rs") };
+        rejected.note(&NextEdit::by_model(&file, &hunk, Place::Cursor));
+    }
 }
 
 #[test]
@@ -237,10 +246,13 @@ fn what_is_not_worth_showing_is_dropped() {
     let useful = same.replace("print(sum)", "print(sum, cart)");
     assert_eq!(document.offered("load_all", &useful).unwrap(), "4:  → , cart");
     let mut rejected = Rejected::default();
-    rejected.note("a.rs", "", ", cart");
+    document.reject("load_all", &useful, &mut rejected);
     let again = document.offered_to("load_all", &useful, &rejected);
     assert_eq!(again, Err(Dropped::RejectedBefore));
-    (0..REJECTED_MAX).for_each(|at| rejected.note("a.rs", "", &at.to_string()));
+    for at in 0..REJECTED_MAX {
+        let other = same.replace("print(sum)", &format!("print({at})"));
+        document.reject("load_all", &other, &mut rejected);
+    }
     let forgotten = document.offered_to("load_all", &useful, &rejected);
     assert!(forgotten.is_ok(), "twenty others were rejected since");
     let typed = Document::changed("one();\ntwo();\n", &[("one();\n", "one();\nextra();\n")]);
@@ -260,6 +272,24 @@ fn what_is_not_worth_showing_is_dropped() {
     let anew: String = (2..9).map(|at| format!("other{at}();\n")).collect();
     let document = Document::unchanged(&all);
     assert_eq!(document.offered("line3(", &anew), Err(Dropped::Rewrites));
+}
+
+#[test]
+fn a_rejected_edit_is_known_by_its_whole_lines() {
+    let document = Document::unchanged("cart(1);\nitem(2);\nshow(3);\n");
+    let mut rejected = Rejected::default();
+    document.reject("show(", "item(2);\nshows(3);\n", &mut rejected);
+    let again = document.offered_to("show(", "item(2);\nshows(3);\n", &rejected);
+    assert_eq!(again, Err(Dropped::RejectedBefore));
+    let other = document.offered_to("show(", "items(2);\nshow(3);\n", &rejected);
+    assert_eq!(other.unwrap(), "1:  → s", "the same letter at another place");
+    document.reject("item(", "item(2);\nshow(3);\nsave(4);\nlog(5);\n", &mut rejected);
+    let between = "item(2);\nsave(4);\nlog(5);\nshow(3);\n";
+    assert!(document.offered_to("item(", between, &rejected).is_ok(), "the same lines elsewhere");
+    let document = Document::unchanged(&document.text.replace('\n', "\r\n"));
+    let below = "item(2);\nshow(3);\nsave(4);\nlog(5);\n";
+    let again = document.offered_to("item(", below, &rejected);
+    assert_eq!(again, Err(Dropped::RejectedBefore), "with other line breaks");
 }
 
 #[test]

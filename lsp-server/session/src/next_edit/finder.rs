@@ -54,9 +54,7 @@ impl Finder {
                 }
                 News::Settle => self.edits.settle(),
                 News::Right(edit) if edit.kind == RuleKind::Model => {}
-                News::Wrong(edit) if edit.kind == RuleKind::Model => {
-                    self.rejected.note(&edit.file, &edit.old, &edit.new);
-                }
+                News::Wrong(edit) if edit.kind == RuleKind::Model => self.rejected.note(&edit),
                 News::Right(edit) => self.edits.taken(&edit),
                 News::Wrong(edit) => self.edits.turned_down(&edit),
             }
