@@ -11,7 +11,7 @@ const MORE_LINES_MAX: usize = 20;
 /// Hunks above the cursor with so few lines between them are one.
 const FUSED_LINES: usize = 2;
 
-/// Sometimes follows a window's last line, from the diffs that the models were trained on.
+/// Sometimes follows an answer's last line, from the diffs that the models were trained on.
 const NO_NEWLINE: &str = " No newline at end of file";
 
 /// Lines of the window that become others.
@@ -42,10 +42,10 @@ impl Hunk {
 /// The window as the model leaves it, in lines. `answer` stands behind the prefill.
 pub(super) fn updated(text: &str, window: &Window, answer: &str) -> Vec<String> {
     let whole = format!("{}{answer}", window.prefill(text)).replace(CURSOR, "");
-    let whole = whole.split(NO_NEWLINE).next().unwrap_or_default();
     let now = window.text(text);
     let most = now.split('\n').count() + MORE_LINES_MAX;
     let whole = whole.trim_end_matches('\n');
+    let whole = whole.strip_suffix(NO_NEWLINE).unwrap_or(whole).trim_end_matches('\n');
     let mut lines: Vec<String> = whole.split('\n').map(str::to_owned).collect();
     let starts_blank = now.starts_with('\n');
     while !starts_blank && lines.len() > 1 && lines[0].trim().is_empty() {

@@ -21,7 +21,8 @@ const MEAN_LINE_BYTES_MAX: usize = 240;
 /// How lines begin that import something.
 const IMPORTS: &[&str] = &[
     "import ",
-    "from ",
+    "from '",
+    "from \"",
     "use ",
     "pub use ",
     "using ",
@@ -65,9 +66,9 @@ pub fn is_served(text: &str) -> bool {
     lines <= LINES_MAX && text.len() / lines <= MEAN_LINE_BYTES_MAX
 }
 
-/// The edits of models that the user rejected lately, each with its file and its whole lines as they
-/// were and as they were to be. Lines tell the place well enough, and need not be followed when
-/// others change.
+/// The edits of models that the user rejected lately: the file, and the whole lines as they were and
+/// as they were to be. Lines tell the place well enough, and need not be followed when others
+/// change.
 #[derive(Debug, Clone, Default)]
 pub struct Rejected(VecDeque<(Arc<str>, [String; 2])>);
 
@@ -146,13 +147,7 @@ impl Offered<'_> {
         if without_blanks(&old) == without_blanks(&new) {
             return Some(Dropped::OnlyBlanks);
         }
-        let changed = hunk
-            .old_lines
-            .iter()
-            .filter(|line| !hunk.new_lines.contains(line))
-            .chain(hunk.new_lines.iter().filter(|line| !hunk.old_lines.contains(line)))
-            .filter(|line| !line.trim().is_empty());
-        if changed.clone().all(|line| IMPORTS.iter().any(|word| line.trim().starts_with(word))) {
+        if only_imports(hunk) {
             return Some(Dropped::OnlyImports);
         }
         let is_taken_back = |change: &super::Changed| {
@@ -167,6 +162,22 @@ impl Offered<'_> {
         }
         rejected.holds(file, &hunk.whole(self.form.text)).then_some(Dropped::RejectedBefore)
     }
+}
+
+/// Returns true if lines are changed, and each of them imports something.
+pub(super) fn only_imports(hunk: &Hunk) -> bool {
+    let Hunk { old_lines, new_lines, .. } = hunk;
+    let gone = old_lines.iter().filter(|line| !new_lines.contains(line));
+    let come = new_lines.iter().filter(|line| !old_lines.contains(line));
+    let mut changed = gone.chain(come).filter(|line| !line.trim().is_empty()).peekable();
+    changed.peek().is_some() && changed.all(|line| is_import(line.trim()))
+}
+
+/// `from` begins a clause of a query too, and `using var` a variable of C#.
+fn is_import(line: &str) -> bool {
+    let is_from = line.starts_with("from ") && line.contains(" import");
+    let has_word = IMPORTS.iter().any(|word| line.starts_with(word));
+    is_from || has_word && !line.starts_with("using var ")
 }
 
 fn full_lines(text: &str) -> Vec<&str> {

@@ -1,7 +1,7 @@
 //! Where a model is asked a second time, if it changes nothing at the cursor.
 
-use super::changes::Changed;
-use super::form::{LINES_BELOW, Window};
+use super::changes::{Changed, latest};
+use super::form::{CHANGES_MAX, LINES_BELOW, Window};
 use std::collections::HashSet;
 
 /// How far a place lies from the cursor, in lines, so that it is not in its window.
@@ -14,16 +14,16 @@ const WORDS_MIN: usize = 3;
 const OCCURRENCES: std::ops::RangeInclusive<usize> = 2..=5;
 
 /// The shortest word that is looked for, in bytes.
-const WORD_BYTES_MIN: usize = 3;
+const WORD_BYTES_MIN: usize = 2;
 
 /// By what rule a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// The cursor's own.
     Cursor,
-    /// A line is equal to one that was just deleted.
+    /// A line is equal to one that was deleted lately.
     SameLine,
-    /// The word that was just deleted stands there too.
+    /// The only word that a late change deleted stands there too.
     DeletedWord,
     /// A word that was just added stands there too.
     AddedWord,
@@ -40,19 +40,24 @@ pub fn second(
 ) -> Option<(Place, Window)> {
     let cursor = first.line + first.cursor_line(text);
     let lines: Vec<&str> = text.lines().collect();
-    let latest = changes.last().filter(|change| change.path == path);
-    let (gone, come) = latest.map(|change| differing(change)).unwrap_or_default();
-    let found = latest
-        .and_then(|change| same_line(&lines, change, first))
+    let shown = latest(changes).take(CHANGES_MAX);
+    let here: Vec<&Changed> = shown.filter(|change| change.path == path).collect();
+    let known: HashSet<&str> = lines.iter().flat_map(|line| words(line)).collect();
+    let found = same_line(&lines, &here, first)
         .map(|line| (Place::SameLine, line))
         .or_else(|| {
-            let [word] = gone.as_slice() else { return None };
             let is_far = |line: usize| line.abs_diff(cursor) > LINES_AWAY;
-            let at = nearest(&lines, word, cursor, is_far)?;
-            Some((Place::DeletedWord, at))
+            here.iter().find_map(|change| {
+                let (mut gone, _) = differing(change);
+                gone.retain(|word| known.contains(word));
+                let [word] = gone.as_slice() else { return None };
+                let at = nearest(&lines, word, cursor, is_far)?;
+                Some((Place::DeletedWord, at))
+            })
         })
         .or_else(|| {
             let is_elsewhere = |line: usize| line.abs_diff(cursor) > LINES_BELOW;
+            let (_, come) = differing(here.first()?);
             come.iter().find_map(|word| {
                 let count = lines.iter().flat_map(|line| words(line)).filter(|w| w == word).count();
                 let at = OCCURRENCES
@@ -68,17 +73,21 @@ pub fn second(
     (window.range != first.range).then_some((place, window))
 }
 
-/// The line outside of the window that is equal to a deleted one and nearest to it.
-fn same_line(lines: &[&str], change: &Changed, window: &Window) -> Option<usize> {
-    let stays: HashSet<&str> = change.new_text().lines().map(str::trim).collect();
-    let is_telling = |line: &&str| {
-        words(line).collect::<HashSet<_>>().len() >= WORDS_MIN && !stays.contains(line.trim())
-    };
-    let gone: HashSet<&str> = change.old().lines().filter(is_telling).map(str::trim).collect();
+/// The line outside of the window that is equal to a deleted one and nearest to it. Lines that a
+/// later change wrote were moved.
+fn same_line(lines: &[&str], changes: &[&Changed], window: &Window) -> Option<usize> {
     let end = window.line + LINES_BELOW + 1;
-    let is_there =
-        |at: &usize| gone.contains(lines[*at].trim()) && !(window.line..=end).contains(at);
-    (0..lines.len()).filter(is_there).min_by_key(|at| at.abs_diff(window.line))
+    let mut stays: HashSet<&str> = HashSet::new();
+    changes.iter().find_map(|change| {
+        stays.extend(change.new_text().lines().map(str::trim));
+        let is_telling = |line: &&str| {
+            words(line).collect::<HashSet<_>>().len() >= WORDS_MIN && !stays.contains(line)
+        };
+        let gone: HashSet<&str> = change.old().lines().map(str::trim).filter(is_telling).collect();
+        let is_there =
+            |at: &usize| gone.contains(lines[*at].trim()) && !(window.line..=end).contains(at);
+        (0..lines.len()).filter(is_there).min_by_key(|at| at.abs_diff(window.line))
+    })
 }
 
 fn nearest(

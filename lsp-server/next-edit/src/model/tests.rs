@@ -275,6 +275,33 @@ fn what_is_not_worth_showing_is_dropped() {
 }
 
 #[test]
+fn imports_are_told_from_what_begins_like_them() {
+    let only = |old: &[&str], new: &[&str]| {
+        let [old_lines, new_lines] =
+            [old, new].map(|lines| lines.iter().map(|line| (*line).to_owned()).collect());
+        let (lines, range, new) = (0..1, 0..1, String::new());
+        super::filter::only_imports(&Hunk { lines, range, new, old_lines, new_lines })
+    };
+    assert!(only(&["use a;"], &["use a;", "use b;", ""]));
+    assert!(only(&[], &["from a import b"]) && only(&[], &["from 'a';"]));
+    assert!(only(&["using System;"], &[]));
+    assert!(!only(&["use a;"], &["use a;", "f();"]));
+    assert!(!only(&["a();", "b();"], &["b();", "a();"]), "lines that only changed their places");
+    assert!(!only(&[], &["using var file = Open();"]));
+    assert!(!only(&["from orders o"], &["from orders p"]) && !only(&[], &["from x in xs"]));
+}
+
+/// As a file has it that describes diffs.
+#[test]
+fn the_mark_of_a_missing_line_break_is_cut_off_at_the_end_alone() {
+    let document = Document::unchanged("a();\nb(\" No newline at end of file\");\nc();\n");
+    let answer = ");\nb(\" No newline at end of file\");\nc(1);";
+    assert_eq!(document.offered("a(", answer).unwrap(), "2:  → 1");
+    let marked = format!("{answer} No newline at end of file\n");
+    assert_eq!(document.offered("a(", &marked).unwrap(), "2:  → 1");
+}
+
+#[test]
 fn a_rejected_edit_is_known_by_its_whole_lines() {
     let document = Document::unchanged("cart(1);\nitem(2);\nshow(3);\n");
     let mut rejected = Rejected::default();
@@ -319,6 +346,18 @@ fn a_second_place_is_found_by_what_was_changed() {
     assert_eq!(place(&word, "(1"), (Place::DeletedWord, 21));
     let added = Document::changed(&far_apart("a(1);", "total(2);"), &[("a(", "total(")]);
     assert_eq!(place(&added, "total(1"), (Place::AddedWord, 21));
+    let short_word = Document::changed(&far_apart("db(1);", "db(2);"), &[("db", "")]);
+    assert_eq!(place(&short_word, "(1"), (Place::DeletedWord, 21));
+    let edits = [("db", ""), ("line_3", "line_three")];
+    let older = Document::changed(&far_apart("db(1);", "db(2);"), &edits);
+    assert_eq!(place(&older, "(1"), (Place::DeletedWord, 21), "not by the last change");
+    let edits = [("check the big box();\n", ""), ("line_3", "line_three")];
+    let older = Document::changed(&text, &edits);
+    assert_eq!(place(&older, "line_0"), (Place::SameLine, 20));
+    let put = "check the big box();\nover();\nend();";
+    let edits = [("check the big box();\n", ""), ("end();", put)];
+    let moved = Document::changed(&far_apart("check the big box();", "end();"), &edits);
+    assert_eq!(place(&moved, "line_0"), (Place::Below, 6), "the line was moved");
     let nothing = Document::unchanged(&far_apart("a();", "b();"));
     assert_eq!(place(&nothing, "a("), (Place::Below, 6));
     let short = Document::unchanged("a();\n");
