@@ -2,14 +2,17 @@
 
 use crate::diff::affixes;
 use crate::history::{By, Unit};
+use std::ops::Range;
 
 /// Lines that became others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
     /// The path of the file, as the model reads it.
     pub path: String,
-    /// The first line, counted from 1.
+    /// The first line that is shown, counted from 1.
     line: usize,
+    /// Its lines in the file as it is now, counted from 0.
+    place: Range<usize>,
     old: String,
     new: String,
     /// The lines above and below it, if they are known.
@@ -25,23 +28,28 @@ impl Changed {
             return None;
         }
         let (old, new) = (with_lf(&unit.before), with_lf(&unit.after));
+        let place = unit.line_now..unit.line_now + new.lines().count();
         let around = text.and_then(|text| {
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let end = unit.line_now + new.lines().count();
-            let own = lines.get(unit.line_now..end)?.concat();
+            let own = lines.get(place.clone())?.concat();
             let line = |at: usize| lines.get(at).map(|line| with_lf(line)).unwrap_or_default();
-            let above = unit.line_now.checked_sub(1).map(line).unwrap_or_default();
+            let above = place.start.checked_sub(1).map(line).unwrap_or_default();
             // It may have been changed again since.
-            (with_lf(&own) == new).then(|| (above, line(end)))
+            (with_lf(&own) == new).then(|| (above, line(place.end)))
         });
         let (above, below) = around.unwrap_or_default();
-        let line = unit.line_now + usize::from(above.is_empty());
-        Some(Changed { path: path.to_owned(), line, old, new, above, below })
+        let line = place.start + usize::from(above.is_empty());
+        Some(Changed { path: path.to_owned(), line, place, old, new, above, below })
     }
 
     /// Returns true if nothing but blanks differs.
     fn is_blank(&self) -> bool {
         without_blanks(&self.old) == without_blanks(&self.new)
+    }
+
+    /// Its lines in the file as it is now, none for a deletion.
+    pub(super) fn place(&self) -> &Range<usize> {
+        &self.place
     }
 
     pub(super) fn shown(&self) -> String {

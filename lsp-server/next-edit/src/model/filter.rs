@@ -1,7 +1,7 @@
 //! Which answers are not worth showing.
 
 use super::answer::{Hunk, hunks, is_unchanged, updated};
-use super::changes::without_blanks;
+use super::changes::{Changed, with_lf, without_blanks};
 use super::form::{Form, Window};
 use crate::NextEdit;
 use std::collections::VecDeque;
@@ -66,8 +66,8 @@ pub fn is_served(text: &str) -> bool {
     lines <= LINES_MAX && text.len() / lines <= MEAN_LINE_BYTES_MAX
 }
 
-/// The edits of models that the user rejected lately: the file, and the whole lines as they were and
-/// as they were to be. Lines tell the place well enough, and need not be followed when others
+/// The edits of models that the user rejected lately: the file, and the whole lines as they were
+/// and as they were to be. Lines tell the place well enough, and need not be followed when others
 /// change.
 #[derive(Debug, Clone, Default)]
 pub struct Rejected(VecDeque<(Arc<str>, [String; 2])>);
@@ -150,17 +150,25 @@ impl Offered<'_> {
         if only_imports(hunk) {
             return Some(Dropped::OnlyImports);
         }
-        let is_taken_back = |change: &super::Changed| {
-            let (typed, gone) = (change.typed().trim(), &self.form.text[hunk.range.clone()]);
-            let gone = gone.trim();
-            let is_deletion = hunk.new.trim().is_empty() && !gone.is_empty();
-            let is_typed = !typed.is_empty() && (gone.contains(typed) || typed.contains(gone));
-            change.path == self.form.path && is_deletion && is_typed
-        };
-        if self.form.changes.last().is_some_and(is_taken_back) {
+        if self.deletes_typed(hunk) {
             return Some(Dropped::DeletesTyped);
         }
         rejected.holds(file, &hunk.whole(self.form.text)).then_some(Dropped::RejectedBefore)
+    }
+
+    /// Returns true if a hunk deletes what a change that is shown wrote in these lines.
+    fn deletes_typed(&self, hunk: &Hunk) -> bool {
+        let gone = with_lf(&self.form.text[hunk.range.clone()]);
+        let gone = gone.trim();
+        let is_typed = |change: &Changed| {
+            let (typed, place) = (change.typed().trim(), change.place());
+            let is_here = change.path == self.form.path
+                && place.start < hunk.lines.end
+                && hunk.lines.start < place.end;
+            is_here && !typed.is_empty() && (gone.contains(typed) || typed.contains(gone))
+        };
+        let is_deletion = hunk.new.trim().is_empty() && !gone.is_empty();
+        is_deletion && self.form.changes.iter().any(is_typed)
     }
 }
 

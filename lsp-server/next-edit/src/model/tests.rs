@@ -259,7 +259,8 @@ fn what_is_not_worth_showing_is_dropped() {
     let deleted = typed.offered("one()", ";\ntwo();\n");
     assert_eq!(deleted, Err(Dropped::TakesBack));
     let typed = Document::changed("f(a);\ntwo();\n", &[("a)", "a, bb)"), ("two", "tow")]);
-    assert_eq!(typed.offered("f(a", ");\ntow();\n").unwrap(), "0: , bb → ", "it is not the last");
+    let deleted = typed.offered("f(a", ");\ntow();\n");
+    assert_eq!(deleted, Err(Dropped::DeletesTyped), "another change is newer");
     let typed = Document::changed("f(a);\ntwo();\n", &[("two", "tow"), ("a)", "a, bb)")]);
     assert_eq!(typed.offered("f(a", ");\ntow();\n"), Err(Dropped::TakesBack));
     let typed = Document::changed("f(a);\n\ntwo();\n", &[("a)", "a, bb)")]);
@@ -272,6 +273,23 @@ fn what_is_not_worth_showing_is_dropped() {
     let anew: String = (2..9).map(|at| format!("other{at}();\n")).collect();
     let document = Document::unchanged(&all);
     assert_eq!(document.offered("line3(", &anew), Err(Dropped::Rewrites));
+}
+
+#[test]
+fn what_was_typed_is_known_by_its_place() {
+    let edits = [("a)", "a, bb, cc)"), ("two", "tow")];
+    let mut typed = Document::changed("f(a);\n\ntwo();\n", &edits);
+    let answer = ", bb);\n\ntow();\n";
+    assert_eq!(typed.offered("f(a", answer), Err(Dropped::DeletesTyped));
+    typed.changes.iter_mut().for_each(|change| change.path = "b/a.rs".into());
+    assert_eq!(typed.offered("f(a", answer).unwrap(), "0: , cc → ", "it was another file");
+    let moved = Document::changed("a();\ncopy();\nb();\n", &[("a();", "copy();\na();")]);
+    let deleted = moved.offered("copy();\na()", "a();\nb();\n");
+    assert_eq!(deleted.unwrap(), "2: copy();\n → ", "the line was typed anew above");
+    let typed = [("end", "one();\r\ntwo();\r\nthree();\r\nend")];
+    let typed = Document::changed("begin();\r\nend();\r\n", &typed);
+    let deleted = typed.offered("begin(", ");\nthree();\nend();\n");
+    assert_eq!(deleted, Err(Dropped::DeletesTyped), "with other line breaks");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use ropey::Rope;
 use services::health::TroubleSource;
 use services::next_edit_model::NextEditModel;
 use services::reason::{ModelSilence, Reason};
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -199,22 +199,23 @@ impl Session {
             let may_quote = !held_secret
                 && !is_private(&document.path, &document.language)
                 && !secrets::holds_secret(&text);
-            may_quote.then(|| (name(&document), text))
+            may_quote.then(|| (self.path_shown(&document), text))
         };
+        let path = self.path_shown(&own);
         let changed = |unit: &Unit| {
             if *unit.file == *asked.uri {
-                return Changed::of(unit, &name(&own), Some(&text));
+                return Changed::of(unit, &path, Some(&text));
             }
             let held_secret = finder.has_held_secret(&unit.file)
                 || [&unit.before, &unit.after].iter().any(|t| secrets::holds_secret(t));
-            let (name, text) = quotable(&unit.file).filter(|_| !held_secret)?;
-            Changed::of(unit, &name, Some(&text))
+            let (path, text) = quotable(&unit.file).filter(|_| !held_secret)?;
+            Changed::of(unit, &path, Some(&text))
         };
         let changes = finder.latest().iter().filter_map(changed).collect();
         let other = documents.iter().skip(1).filter(|other| other.language == own.language);
         let mut quoted = other.filter_map(|other| quotable(&other.uri));
         let sight = Sight {
-            path: name(&own),
+            path,
             opened,
             text,
             cursor,
@@ -224,6 +225,13 @@ impl Session {
             rejected: finder.rejected().clone(),
         };
         Ok((sight, forgets))
+    }
+
+    /// The path of a document, as the model reads it.
+    fn path_shown(&self, document: &Document) -> String {
+        let path = host::addresses::path_in(&document.path);
+        let path = Path::new(&*path);
+        below(path, self.open_folder_around(path).as_deref(), std::env::home_dir().as_deref())
     }
 
     /// This may read ignore files.
@@ -297,11 +305,25 @@ fn is_completing(work: Work) -> bool {
     matches!(work, Work::Answering | Work::ReadingPrompt | Work::AnsweringAhead)
 }
 
-/// The name of a document's file, as the model reads it.
-fn name(document: &Document) -> String {
-    let path = host::addresses::path_in(&document.path);
-    let name = Path::new(&*path).file_name().map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_default()
+/// The path of a file below a folder that the editor has opened, or else its own folder and name.
+/// Never told are a home, which is called like its user, and what lies above it.
+pub(super) fn below(path: &Path, folder: Option<&Path>, home: Option<&Path>) -> String {
+    let holds_homes = |folder: &Path| {
+        let is_named_so = folder.file_name().is_some_and(|name| name == "home" || name == "Users");
+        is_named_so && folder.parent().is_some_and(|parent| parent.file_name().is_none())
+    };
+    let is_home =
+        |folder: &&Path| home == Some(*folder) || folder.parent().is_some_and(holds_homes);
+    let its_home = path.ancestors().skip(1).find(is_home);
+    let around = folder.or_else(|| path.parent()?.parent());
+    let depth = |folder: &&Path| folder.components().count();
+    let from = around.into_iter().chain(its_home).max_by_key(depth);
+    let rest = from.and_then(|from| path.strip_prefix(from).ok()).unwrap_or(path);
+    let names = rest.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_string_lossy()),
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join("/")
 }
 
 fn silence(dropped: Dropped) -> ModelSilence {

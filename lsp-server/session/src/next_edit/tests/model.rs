@@ -4,6 +4,7 @@
 use super::{URI, User, open};
 use crate::Session;
 use crate::next_edit::OfferedEdit;
+use crate::next_edit::model::below;
 use crate::request::Trigger;
 use completion::document::Position;
 use engine::EngineError;
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use services::next_edit_model::NextEditModel;
 use services::reason::{ModelSilence, Reason};
 use settings::{Config, NextEdit as Setting};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -135,7 +137,7 @@ async fn where_no_rule_fits_the_edit_of_the_model_is_offered_and_recorded() {
     let edit = modelled.ask().await.unwrap();
     assert_eq!((edit.range.0.line, &*edit.old, &*edit.new), (3, "", ", 2"));
     let asked = modelled.asked.lock()[0].clone();
-    assert!(asked.files[0].starts_with("a.rs\nlet cart = load();\n"), "as it was opened");
+    assert!(asked.files[0].starts_with("src/a.rs\nlet cart = load();\n"), "as it was opened");
     assert!(asked.files[1].contains("updated:\nlet cart = load_all();"), "{}", asked.files[1]);
     modelled.user.make(&edit);
     let kind = modelled.user.events().into_iter().find_map(|event| match event {
@@ -249,6 +251,22 @@ async fn a_completion_goes_first_and_the_model_is_asked_again() {
     modelled.user.session.services.touch();
     assert_eq!(asking.await.unwrap().unwrap().new, ", 2");
     assert_eq!(modelled.times_asked(), 2);
+}
+
+#[test]
+fn a_path_tells_files_apart_and_not_who_the_user_is() {
+    let told = |path: &str, folder: Option<&str>| {
+        below(Path::new(path), folder.map(Path::new), Some(Path::new("/data/users/ada")))
+    };
+    assert_eq!(told("/home/ada/shop/src/cart/mod.rs", Some("/home/ada/shop")), "src/cart/mod.rs");
+    assert_eq!(told("/home/ada/shop/src/cart/mod.rs", None), "cart/mod.rs");
+    assert_eq!(told("/data/users/ada/a.rs", None), "a.rs", "the home of this user");
+    assert_eq!(told("/data/users/ada/shop/a.rs", Some("/")), "shop/a.rs");
+    assert_eq!(told("/home/eva/shop/a.rs", Some("/home")), "shop/a.rs", "of another machine");
+    assert_eq!(told("/Users/eva/a.rs", None), "a.rs");
+    assert_eq!(told("/srv/home/list/a.rs", Some("/srv")), "home/list/a.rs", "no one's home");
+    assert_eq!(told("/a.rs", None), "a.rs");
+    assert_eq!(told("Untitled-1", None), "Untitled-1");
 }
 
 /// The change in it is far from the secret, and has none itself.
