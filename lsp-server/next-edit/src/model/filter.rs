@@ -4,7 +4,9 @@ use super::answer::{Hunk, hunks, is_unchanged, updated};
 use super::changes::{Changed, with_lf, without_blanks};
 use super::form::{Form, Window};
 use crate::NextEdit;
+use crate::diff::{Stretch, stretches};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The rejected edits that are remembered. The oldest are forgotten first.
@@ -17,6 +19,9 @@ const REWRITTEN_LINES_MAX: usize = 5;
 /// Files with more lines, or longer ones on average, are not written by people.
 const LINES_MAX: usize = 50_000;
 const MEAN_LINE_BYTES_MAX: usize = 240;
+
+/// The most pairs of lines that are compared to find what stood at a place before.
+const COMPARED_MAX: usize = 1 << 18;
 
 /// How lines begin that import something.
 const IMPORTS: &[&str] = &[
@@ -128,13 +133,13 @@ impl Offered<'_> {
             return Err(Dropped::Rewrites);
         }
         let now = updated(text, window, answer).join("\n");
-        let is_now = |earlier: &String| full_lines(earlier) == full_lines(&now);
-        if form.earlier(window).iter().any(is_now) {
+        let left = form.left(window);
+        if left.iter().any(|before| full_lines(before.lines()) == full_lines(now.lines())) {
             return Err(Dropped::TakesBack);
         }
         let mut dropped = Dropped::Unchanged;
         for hunk in all {
-            match self.why_not(&hunk, file, rejected) {
+            match self.why_not(&hunk, file, &left, rejected) {
                 None => return Ok(hunk),
                 Some(why) => dropped = why,
             }
@@ -142,7 +147,13 @@ impl Offered<'_> {
         Err(dropped)
     }
 
-    fn why_not(&self, hunk: &Hunk, file: &str, rejected: &Rejected) -> Option<Dropped> {
+    fn why_not(
+        &self,
+        hunk: &Hunk,
+        file: &str,
+        left: &[String],
+        rejected: &Rejected,
+    ) -> Option<Dropped> {
         let (old, new) = (hunk.old_lines.join("\n"), hunk.new_lines.join("\n"));
         if without_blanks(&old) == without_blanks(&new) {
             return Some(Dropped::OnlyBlanks);
@@ -150,10 +161,29 @@ impl Offered<'_> {
         if only_imports(hunk) {
             return Some(Dropped::OnlyImports);
         }
+        if self.takes_back(hunk, left) {
+            return Some(Dropped::TakesBack);
+        }
         if self.deletes_typed(hunk) {
             return Some(Dropped::DeletesTyped);
         }
         rejected.holds(file, &hunk.whole(self.form.text)).then_some(Dropped::RejectedBefore)
+    }
+
+    /// Returns true if a hunk alone writes what stood in its place before changes of the user's: in
+    /// one of the windows that were left, or in the file as it was opened.
+    fn takes_back(&self, hunk: &Hunk, left: &[String]) -> bool {
+        let Form { opened, text, .. } = *self.form;
+        let new = full_lines(hunk.new_lines.iter().map(String::as_str));
+        let stood = |now: &str, before: &str, first: usize| {
+            let [now, before] = [now, before].map(|text| text.split('\n').collect::<Vec<&str>>());
+            let lines = hunk.lines.start - first..hunk.lines.end - first;
+            stood_at(&now, &before, lines)
+                .is_some_and(|lines| full_lines(lines.iter().copied()) == new)
+        };
+        let (window, first) = (self.window.text(text), self.window.line);
+        left.iter().any(|before| stood(&window, before, first))
+            || stood(&with_lf(text), &with_lf(opened), 0)
     }
 
     /// Returns true if a hunk deletes what a change that is shown wrote in these lines.
@@ -188,8 +218,50 @@ fn is_import(line: &str) -> bool {
     is_from || has_word && !line.starts_with("using var ")
 }
 
-fn full_lines(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect()
+/// The lines of an earlier text that stand where these lines of the text are now. None where a
+/// change begins or ends within them, or where too much was changed to compare.
+fn stood_at<'a>(now: &[&str], before: &'a [&'a str], lines: Range<usize>) -> Option<&'a [&'a str]> {
+    let is_large = |a: usize, b: usize| a.saturating_mul(b) > COMPARED_MAX;
+    let head = now.iter().zip(before).take_while(|(a, b)| a == b).count();
+    let [more_now, more_before] = [now.len() - head, before.len() - head];
+    // A common end is left to the comparison, which finds the hunks of an answer too, if it can be.
+    let most = if is_large(more_now, more_before) { more_now.min(more_before) } else { 0 };
+    let ends = now.iter().rev().zip(before.iter().rev()).take(most);
+    let tail = ends.take_while(|(a, b)| a == b).count();
+    let (a, b) = (&now[head..now.len() - tail], &before[head..before.len() - tail]);
+    if is_large(a.len(), b.len()) {
+        return None;
+    }
+    let stretches = stretches(a, b);
+    let within = |stretch: &Stretch, at: usize, is_end: bool| match stretch {
+        Stretch { a, b, .. } if at == a.start && !(is_end && at == a.end) => Some(b.start),
+        Stretch { a, b, .. } if at == a.end => Some(b.end),
+        Stretch { is_same: true, a, b } => Some(b.start + at - a.start),
+        Stretch { .. } => None,
+    };
+    let place = |line: usize, is_end: bool| {
+        if line < head {
+            return Some(line);
+        }
+        if line > head + a.len() {
+            return Some(line + before.len() - now.len());
+        }
+        // Lines that only the earlier text has between two others are among those that stood there.
+        let at = line - head;
+        let found = match is_end {
+            false => stretches.iter().find(|stretch| at <= stretch.a.end),
+            true => stretches.iter().rfind(|stretch| stretch.a.start <= at),
+        };
+        match found {
+            Some(stretch) => Some(head + within(stretch, at, is_end)?),
+            None => Some(line),
+        }
+    };
+    before.get(place(lines.start, false)?..place(lines.end, true)?)
+}
+
+fn full_lines<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    lines.map(str::trim_end).filter(|line| !line.is_empty()).collect()
 }
 
 fn is_blank_line(text: &str, line: usize) -> bool {

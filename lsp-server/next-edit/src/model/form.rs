@@ -187,8 +187,8 @@ impl Form<'_> {
     }
 
     /// The window as it was before the latest change in it, before the one before, and so on. Ends
-    /// with the first change that is not found in it.
-    pub(super) fn earlier(&self, window: &Window) -> Vec<String> {
+    /// with the first change that is not found in it, as the models were trained.
+    fn earlier(&self, window: &Window) -> Vec<String> {
         let mut text = window.text(self.text);
         let mut earlier = vec![];
         for change in latest(self.changes) {
@@ -197,6 +197,25 @@ impl Form<'_> {
             text = before;
         }
         earlier
+    }
+
+    /// The window as it was before the latest change of its own lines, before the one before, and
+    /// so on. Changes that are not found in it are skipped.
+    pub(super) fn left(&self, window: &Window) -> Vec<String> {
+        let mut text = window.text(self.text);
+        let lines = window.line..window.line + text.split('\n').count();
+        let is_here = |change: &&Changed| {
+            let place = change.place();
+            change.path == self.path && place.start <= lines.end && lines.start <= place.end
+        };
+        let mut left = vec![];
+        for change in latest(self.changes).filter(is_here) {
+            if let Some(before) = change.taken_back(&text) {
+                left.push(before.clone());
+                text = before;
+            }
+        }
+        left
     }
 
     /// The file as it was opened, or the two blocks of it that are nearest to the window.

@@ -260,7 +260,7 @@ fn what_is_not_worth_showing_is_dropped() {
     assert_eq!(deleted, Err(Dropped::TakesBack));
     let typed = Document::changed("f(a);\ntwo();\n", &[("a)", "a, bb)"), ("two", "tow")]);
     let deleted = typed.offered("f(a", ");\ntow();\n");
-    assert_eq!(deleted, Err(Dropped::DeletesTyped), "another change is newer");
+    assert_eq!(deleted, Err(Dropped::TakesBack), "another change is newer");
     let typed = Document::changed("f(a);\ntwo();\n", &[("two", "tow"), ("a)", "a, bb)")]);
     assert_eq!(typed.offered("f(a", ");\ntow();\n"), Err(Dropped::TakesBack));
     let typed = Document::changed("f(a);\n\ntwo();\n", &[("a)", "a, bb)")]);
@@ -273,6 +273,57 @@ fn what_is_not_worth_showing_is_dropped() {
     let anew: String = (2..9).map(|at| format!("other{at}();\n")).collect();
     let document = Document::unchanged(&all);
     assert_eq!(document.offered("line3(", &anew), Err(Dropped::Rewrites));
+}
+
+#[test]
+fn a_hunk_that_takes_a_change_back_is_dropped_alone() {
+    let mut document = Document::changed(OPENED, &[("cart = load", "carts = load")]);
+    let back = "    let cart = load();\n    let sum = total(cart);\n\n    print(sum);\n    \
+        save(cart);\n    close();\n";
+    let more = back.replace("print(sum)", "print(sum, 2)");
+    let offered = |document: &Document, answer: &str| document.offered("let carts", answer);
+    assert_eq!(offered(&document, &more).unwrap(), "4:  → , 2");
+    let rest = std::mem::take(&mut document.changes);
+    assert_eq!(offered(&document, &more).unwrap(), "4:  → , 2", "as it was opened");
+    assert_eq!(offered(&document, back), Err(Dropped::TakesBack));
+    document.opened = document.text.clone();
+    assert!(offered(&document, back).is_ok(), "nobody has changed it");
+    document.changes = rest;
+    assert_eq!(offered(&document, back), Err(Dropped::TakesBack));
+    let text = far_apart("top();\ncheck(one);", "end();");
+    let edits = [("(one)", "(two)"), ("end()", "over()")];
+    let mut document = Document::changed(&text, &edits);
+    document.opened = document.text.clone();
+    let lines: String = (0..5).map(|at| format!("line_{at};\n")).collect();
+    let back = format!("check(one);\n{lines}");
+    assert_eq!(document.offered("check(", &back), Err(Dropped::TakesBack), "the last is elsewhere");
+    let text = "top();\ncheck(two);\nend();\n";
+    let deleted = Document::changed(text, &[("check(two);\n", "")]);
+    assert_eq!(deleted.offered("top()", ";\ncheck(two);\nend();\n"), Err(Dropped::TakesBack));
+    assert!(deleted.offered("top()", ";\ncheck(six);\nend();\n").is_ok());
+}
+
+/// Whatever was changed, all that differs from it leads back to it.
+#[test]
+fn every_hunk_between_two_texts_is_known_from_the_other_one() {
+    for seed in 0..2_000 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut text = || -> String {
+            let count = random.random_range(1..12);
+            (0..count).map(|_| format!("line_{}\n", random.random_range(0..5))).collect()
+        };
+        let (opened, text) = (text(), text());
+        let document = Document { opened: opened.clone(), text, changes: vec![] };
+        let Some(window) = Window::around(&document.text, 0) else { continue };
+        let (form, answer) = (&document.form(), opened.strip_prefix("line_").unwrap());
+        if document.text.len() != window.range.len() {
+            continue;
+        }
+        let window = &Window { cursor: "line_".len(), ..window };
+        let offered = Offered { form, window, answer, is_whole: true };
+        let dropped = offered.hunk("a.rs", &Rejected::default());
+        assert!(dropped.is_err(), "seed {seed}: {dropped:?}");
+    }
 }
 
 #[test]
