@@ -13,6 +13,8 @@
 //!
 //! [`health`], [`checkpoint`] and [`recent_requests`] have one lock each, which is held for one
 //! assignment. That of [`handed_prompts`] is held while a file is written, and no request takes it.
+//! The locks of [`next_edit_model`] are held for an assignment too, except one that is held while
+//! the model is loaded, and only on the thread that loads.
 
 // As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]

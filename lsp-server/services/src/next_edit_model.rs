@@ -1,6 +1,6 @@
 //! The model that writes next edits, if the settings name one. It is loaded when it is asked for
 //! the first time, has a thread of its own, and gives way to whatever the user does: a key and a
-//! request for a completion end what it computes.
+//! completion end what it computes.
 
 use engine::EngineError;
 use engine::continuation::{Continuation, Continued};
@@ -14,51 +14,126 @@ pub type Load = Box<dyn Fn() -> Result<EngineHandle, EngineError> + Send + Sync>
 
 pub struct NextEditModel {
     load: Load,
-    /// The engine, once the model was asked. The lock is held while it is loaded.
+    /// Held while the model is loaded. Only who needs the engine waits for that.
+    loading: Mutex<()>,
+    /// The engine, once the model was asked.
     engine: Mutex<Option<EngineHandle>>,
-    /// The flag that ends what is computed.
-    current: Mutex<Arc<AtomicBool>>,
+    turns: Mutex<Turns>,
+}
+
+/// Who computes. One lock has both, so that neither side misses the other.
+#[derive(Default)]
+struct Turns {
+    /// The completions that are computed.
+    completions: usize,
+    /// The requests under way: who asks, and the flag that ends the request.
+    asking: Vec<(usize, Arc<AtomicBool>)>,
+}
+
+impl Turns {
+    fn interrupt(&self) {
+        self.asking.iter().for_each(|(_, abort)| abort.store(true, Ordering::Relaxed));
+    }
+}
+
+/// A request to the model. Once it is interrupted, nothing is computed for it any more.
+pub struct Asking {
+    model: Arc<NextEditModel>,
+    abort: Arc<AtomicBool>,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.model.turns.lock().asking.retain(|(_, abort)| !Arc::ptr_eq(abort, &self.abort));
+    }
+}
+
+/// A completion that is computed. The model waits until this is dropped.
+pub struct Completing(Arc<NextEditModel>);
+
+impl Drop for Completing {
+    fn drop(&mut self) {
+        self.0.turns.lock().completions -= 1;
+    }
 }
 
 impl NextEditModel {
     pub fn new(load: Load) -> NextEditModel {
-        NextEditModel { load, engine: Mutex::default(), current: Mutex::default() }
+        let (loading, engine, turns) = Default::default();
+        NextEditModel { load, loading, engine, turns }
     }
 
-    /// Continues files. Nothing else is computed from now on.
-    ///
-    /// # Errors
-    /// The model cannot be loaded, or it was interrupted ([`EngineError::Aborted`]).
-    pub async fn ask(self: &Arc<Self>, files: Continuation) -> Result<Continued, EngineError> {
+    /// Begins a request in place of the asker's last one. A key ends it from now on, so the text is
+    /// looked at behind this. `None` while a completion is computed.
+    pub fn begin(self: &Arc<Self>, asker: usize) -> Option<Asking> {
+        let mut turns = self.turns.lock();
+        if turns.completions > 0 {
+            return None;
+        }
+        let last = turns.asking.iter().filter(|(other, _)| *other == asker);
+        last.for_each(|(_, abort)| abort.store(true, Ordering::Relaxed));
         let abort = Arc::<AtomicBool>::default();
-        let before = std::mem::replace(&mut *self.current.lock(), abort.clone());
-        before.store(true, Ordering::Relaxed);
-        let model = self.clone();
-        let loaded = host::tasks::blocking(move || model.loaded()).await;
-        let engine = loaded.map_err(|error| EngineError::Failed(error.to_string()))??;
-        engine.continued(files, abort).await
+        turns.asking.push((asker, abort.clone()));
+        Some(Asking { model: self.clone(), abort })
     }
 
-    /// Ends what is computed, because the user types or waits for a completion.
+    /// Ends what is computed, because the user types.
     pub fn interrupt(&self) {
-        self.current.lock().store(true, Ordering::Relaxed);
+        self.turns.lock().interrupt();
     }
 
-    /// Gives the model's memory back, and with it all that is held of prompts.
+    /// Ends what is computed, because a completion is. Nothing begins until that has ended too.
+    pub fn give_way(self: &Arc<Self>) -> Completing {
+        let mut turns = self.turns.lock();
+        turns.completions += 1;
+        turns.interrupt();
+        Completing(self.clone())
+    }
+
+    /// Gives the model's memory back, and with it all that is held of prompts. A model that is
+    /// being loaded holds none, and whoever waits for it is interrupted.
     ///
     /// # Errors
-    /// The engine does not listen any more.
+    /// The engine has too much to do.
     pub fn unload(&self) -> Result<(), EngineError> {
         self.interrupt();
         let engine = self.engine.lock().clone();
-        engine.map_or(Ok(()), |engine| engine.unload())
+        match engine.map_or(Ok(()), |engine| engine.unload()) {
+            // A thread that has ended holds nothing.
+            Err(EngineError::Gone) => Ok(()),
+            unloaded => unloaded,
+        }
     }
 
     fn loaded(&self) -> Result<EngineHandle, EngineError> {
-        let mut engine = self.engine.lock();
-        if engine.is_none() {
-            *engine = Some((self.load)()?);
+        let _one_load = self.loading.lock();
+        let known = self.engine.lock().clone();
+        if let Some(engine) = known {
+            return Ok(engine);
         }
-        engine.clone().ok_or(EngineError::Gone)
+        let engine = (self.load)()?;
+        *self.engine.lock() = Some(engine.clone());
+        Ok(engine)
+    }
+}
+
+impl Asking {
+    /// Continues files.
+    ///
+    /// # Errors
+    /// The model cannot be loaded, or the request was interrupted ([`EngineError::Aborted`]).
+    pub async fn ask(&self, files: Continuation) -> Result<Continued, EngineError> {
+        if self.abort.load(Ordering::Relaxed) {
+            return Err(EngineError::Aborted);
+        }
+        let model = self.model.clone();
+        let loaded = host::tasks::blocking(move || model.loaded()).await;
+        let engine = loaded.map_err(|error| EngineError::Failed(error.to_string()))??;
+        let answer = engine.continued(files, self.abort.clone()).await;
+        if matches!(answer, Err(EngineError::Gone)) {
+            // Its thread has ended. The next request loads the model again.
+            *self.model.engine.lock() = None;
+        }
+        answer
     }
 }

@@ -108,6 +108,9 @@ pub enum ModelSilence {
     Undone,
     JustRejected,
     OfferStands,
+    /// Keys and completions, in whichever editor, left it no time.
+    GaveWay,
+    /// Nothing is written there, or the lines or the file are too long.
     NoWindow,
     Unchanged,
     CutOff,
@@ -135,8 +138,13 @@ impl ModelSilence {
             ModelSilence::OfferStands => {
                 "The model for next edits is not asked while a completion is on screen."
             }
+            ModelSilence::GaveWay => {
+                "The model for next edits gave way to keys and completions, here or in another \
+                 editor."
+            }
             ModelSilence::NoWindow => {
-                "The model for next edits is not asked in empty places and in very long lines."
+                "The model for next edits is not asked in empty places, nor where lines or files \
+                 are very long."
             }
             ModelSilence::Unchanged => "The model for next edits would change nothing.",
             ModelSilence::CutOff => "The model for next edits did not come to an end in time.",

@@ -30,6 +30,8 @@ pub async fn ask(
     pending: &mut PendingRequest,
 ) -> Result<Generated, EngineError> {
     let started = Instant::now();
+    // The model for next edits may have begun during the wait for a key.
+    let _goes_first = services.next_edit_model.as_ref().map(|model| model.give_way());
     let answer = answer(services, pending).await;
     pending.took = started.elapsed();
     if answer.as_ref().is_ok_and(|generated| generated.without_context) {

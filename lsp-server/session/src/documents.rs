@@ -213,6 +213,8 @@ impl State {
     ) -> Result<(), SessionError> {
         let now_ms = turn.now_ms;
         self.abort_current_in(uri);
+        // A request may have begun since `touch`, and seen the text of before.
+        turn.services.next_edit_model.iter().for_each(|model| model.interrupt());
         self.debounce.key(now_ms);
         let was = self.documents.get(uri).map(|document| document.text.clone());
         let config = turn.services.settings.current();

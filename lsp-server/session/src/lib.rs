@@ -362,9 +362,11 @@ impl Session {
             state.offers.forget();
             state.forgets += 1;
         });
-        // The search comes last, because one that is under way tells its finder of the queued
+        // The search comes behind it, because one that is under way tells its finder of the queued
         // edits.
         self.search.forget();
+        // Whatever the model is asked from now on has nothing of what is forgotten.
+        self.services.next_edit_model.iter().for_each(|model| model.interrupt());
     }
 
     /// Stops watching what becomes of these offers in the document. One that is on screen can still

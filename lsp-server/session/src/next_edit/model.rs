@@ -19,7 +19,7 @@ use next_edit::model::{
 use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
 use ropey::Rope;
 use services::health::TroubleSource;
-use services::next_edit_model::NextEditModel;
+use services::next_edit_model::{Asking, NextEditModel};
 use services::reason::{ModelSilence, Reason};
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const TRIES_MAX: usize = 3;
 
 /// The time between two looks at whether a completion is still computed, and how many there are.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-const LOOKS_MAX: usize = 200;
+const LOOKS_MAX: usize = if cfg!(test) { 20 } else { 200 };
 
 /// What the model is shown, as it was when the request came.
 struct Sight {
@@ -94,7 +94,7 @@ impl Session {
                 Err(Nothing::GaveWay) => {}
             }
         }
-        Err(Reason::Superseded)
+        Err(Reason::ModelSilent { why: ModelSilence::GaveWay })
     }
 
     async fn try_model(
@@ -104,13 +104,8 @@ impl Session {
     ) -> Result<OfferedEdit, Nothing> {
         let rest = self.turn(|state, turn| state.rest(turn, asked))?;
         tokio::time::sleep(rest).await;
-        for _ in 0..LOOKS_MAX {
-            if !is_completing(self.services.engine.work()) {
-                break;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        // A key or a completion that came meanwhile may have begun another rest.
+        let asking = self.begin_asking(model).await.ok_or(ModelSilence::GaveWay)?;
+        // A key that came before has changed the text, and one that comes from now on ends this.
         self.turn(|state, turn| state.rest(turn, asked))?;
         let (session, again) = (self.clone(), asked.clone());
         let seen = host::tasks::blocking(move || session.see(&again)).await;
@@ -118,12 +113,12 @@ impl Session {
         let (sight, forgets) = seen?;
         let first = Window::around(&sight.text, sight.cursor).ok_or(ModelSilence::NoWindow)?;
         let (mut place, mut window) = (Place::Cursor, first);
-        let mut found = self.hunk(model, &sight, asked, &window).await?;
+        let mut found = self.hunk(&asking, &sight, asked, &window).await?;
         if matches!(found, Err(Dropped::Unchanged))
             && let Some(other) = second(&sight.text, &sight.path, &sight.changes, &window)
         {
             (place, window) = other;
-            found = self.hunk(model, &sight, asked, &window).await?;
+            found = self.hunk(&asking, &sight, asked, &window).await?;
         }
         let hunk = found.map_err(|dropped| Nothing::from(silence(dropped)))?;
         let Sight { text, language, .. } = &sight;
@@ -136,10 +131,24 @@ impl Session {
         Ok(offered?)
     }
 
+    /// Begins a request once no completion is computed. `None` if one always was.
+    async fn begin_asking(self: &Arc<Session>, model: &Arc<NextEditModel>) -> Option<Asking> {
+        let asker = Arc::as_ptr(self) as usize;
+        for _ in 0..LOOKS_MAX {
+            let asking = model.begin(asker);
+            if asking.is_some() && !is_completing(self.services.engine.work()) {
+                return asking;
+            }
+            drop(asking);
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        None
+    }
+
     /// Asks the model about a window.
     async fn hunk(
         &self,
-        model: &Arc<NextEditModel>,
+        model: &Asking,
         sight: &Sight,
         asked: &Asked,
         window: &Window,

@@ -2,10 +2,10 @@
 //! to. The model is scripted.
 
 use super::{URI, User, open};
-use crate::Session;
 use crate::next_edit::OfferedEdit;
 use crate::next_edit::model::below;
-use crate::request::Trigger;
+use crate::request::{Start, Trigger};
+use crate::{Session, asking};
 use completion::document::Position;
 use engine::EngineError;
 use engine::continuation::{Continuation, Continued};
@@ -24,12 +24,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 const TEXT: &str = "let cart = load();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n";
 
 /// What the model writes behind the cursor, which is in the first line.
 const ANSWER: &str = "_all();\nlet sum = total(cart);\n\nshow(sum, 2);\nsave(cart);\n";
 const SAME: &str = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n";
+
+/// The answer that ends the model's thread.
+const PANIC: &str = "<|panic|>";
 
 /// A model for next edits that gives one answer after the other, and the last one from then on. An
 /// empty answer is computed until somebody interrupts it.
@@ -42,6 +46,7 @@ fn writer(
         let mut answers = answers.lock();
         let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0] };
         drop(answers);
+        assert_ne!(answer, PANIC);
         while answer.is_empty() {
             if abort.load(Ordering::Relaxed) {
                 return Err(EngineError::Aborted);
@@ -71,6 +76,8 @@ struct Modelled {
     answers: Arc<Mutex<Vec<&'static str>>>,
     asked: Arc<Mutex<Vec<Continuation>>>,
     loads: Arc<Mutex<usize>>,
+    /// A load that has begun waits for it.
+    may_load: Arc<AtomicBool>,
 }
 
 impl Modelled {
@@ -84,9 +91,14 @@ impl Modelled {
         let answers = Arc::new(Mutex::new(answers.to_vec()));
         let asked: Arc<Mutex<Vec<Continuation>>> = Arc::default();
         let loads: Arc<Mutex<usize>> = Arc::default();
+        let may_load = Arc::new(AtomicBool::new(true));
         let (says, notes, counts) = (answers.clone(), asked.clone(), loads.clone());
+        let may = may_load.clone();
         let load = move || {
             *counts.lock() += 1;
+            while !may.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let (answers, asked) = (says.clone(), notes.clone());
             EngineHandle::start(move || Ok(writer(answers, asked)), |_| (), IdleRule::default())
         };
@@ -99,7 +111,7 @@ impl Modelled {
         let session = Arc::new(Session::new(services));
         let document = open(&session, URI, text);
         let user = User { session, uri: URI.into(), document, _home: folder };
-        Modelled { user, clock, answers, asked, loads }
+        Modelled { user, clock, answers, asked, loads, may_load }
     }
 
     /// The user of a text who has just changed its first line.
@@ -114,6 +126,19 @@ impl Modelled {
         let at = Position { line: 0, column: 15 };
         let (uri, version) = (&self.user.uri, Some(self.user.document.version));
         self.user.session.next_edit(uri, version, at, Trigger::Automatic).await
+    }
+
+    /// Asks the same in a task of its own.
+    fn asking(&self) -> JoinHandle<Result<OfferedEdit, Reason>> {
+        let (session, version) = (self.user.session.clone(), self.user.document.version);
+        let at = Position { line: 0, column: 15 };
+        tokio::spawn(
+            async move { session.next_edit(URI, Some(version), at, Trigger::Automatic).await },
+        )
+    }
+
+    fn model(&self) -> &Arc<NextEditModel> {
+        self.user.session.services.next_edit_model.as_ref().unwrap()
     }
 
     async fn silence(&self) -> ModelSilence {
@@ -226,12 +251,7 @@ async fn an_offer_stays_while_what_is_typed_agrees_with_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_ends_what_the_model_computes() {
     let mut modelled = Modelled::after_a_change(&["", ANSWER]).await;
-    let (session, version) = (modelled.user.session.clone(), modelled.user.document.version);
-    let at = Position { line: 0, column: 15 };
-    let asking =
-        tokio::spawn(
-            async move { session.next_edit(URI, Some(version), at, Trigger::Automatic).await },
-        );
+    let asking = modelled.asking();
     eventually("the model is asked", || modelled.times_asked() == 1).await;
     modelled.user.replace(0, "cart", "carts");
     assert_eq!(asking.await.unwrap(), Err(Reason::Superseded));
@@ -241,12 +261,7 @@ async fn a_key_ends_what_the_model_computes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_completion_goes_first_and_the_model_is_asked_again() {
     let modelled = Modelled::after_a_change(&["", ANSWER]).await;
-    let (session, version) = (modelled.user.session.clone(), modelled.user.document.version);
-    let at = Position { line: 0, column: 15 };
-    let asking =
-        tokio::spawn(
-            async move { session.next_edit(URI, Some(version), at, Trigger::Automatic).await },
-        );
+    let asking = modelled.asking();
     eventually("the model is asked", || modelled.times_asked() == 1).await;
     modelled.user.session.services.touch();
     assert_eq!(asking.await.unwrap().unwrap().new, ", 2");
@@ -267,6 +282,82 @@ fn a_path_tells_files_apart_and_not_who_the_user_is() {
     assert_eq!(told("/srv/home/list/a.rs", Some("/srv")), "home/list/a.rs", "no one's home");
     assert_eq!(told("/a.rs", None), "a.rs");
     assert_eq!(told("Untitled-1", None), "Untitled-1");
+}
+
+/// Its request came before the model began, and it waited for a key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_completion_that_was_asked_for_earlier_goes_first_too() {
+    let modelled = Modelled::after_a_change(&["", ANSWER]).await;
+    let session = modelled.user.session.clone();
+    let at = Position { line: 0, column: 15 };
+    let Start::Pending(mut pending) = session.begin(URI, at, Trigger::Invoked, None).unwrap()
+    else {
+        panic!("the engine is not asked")
+    };
+    let asking = modelled.asking();
+    eventually("the model is asked", || modelled.times_asked() == 1).await;
+    asking::ask(&session.services, &mut pending).await.unwrap();
+    assert_eq!(asking.await.unwrap().unwrap().new, ", 2");
+    assert_eq!(modelled.times_asked(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_never_has_its_turn_is_not_asked() {
+    let modelled = Modelled::after_a_change(&[ANSWER]).await;
+    let completing = modelled.model().give_way();
+    assert_eq!(modelled.silence().await, ModelSilence::GaveWay);
+    assert_eq!(modelled.times_asked(), 0);
+    drop(completing);
+    assert!(modelled.ask().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_was_interrupted_asks_for_nothing_more() {
+    let modelled = Modelled::of(TEXT, &[ANSWER]).await;
+    let budget = Duration::from_secs(60);
+    let files = || Continuation { files: vec!["a".into()], max_tokens: 1, budget };
+    let is_aborted =
+        |answer: Result<Continued, EngineError>| matches!(answer, Err(EngineError::Aborted));
+    let model = modelled.model();
+    let one = model.begin(1).unwrap();
+    one.ask(files()).await.unwrap();
+    modelled.user.session.services.touch();
+    assert!(is_aborted(one.ask(files()).await));
+    let (one, other) = (model.begin(1).unwrap(), model.begin(2).unwrap());
+    one.ask(files()).await.unwrap();
+    other.ask(files()).await.unwrap();
+    let newer = model.begin(1).unwrap();
+    assert!(is_aborted(one.ask(files()).await), "the same editor asks for something else");
+    other.ask(files()).await.unwrap();
+    let completing = model.give_way();
+    assert!(model.begin(2).is_none());
+    drop(completing);
+    assert!(is_aborted(newer.ask(files()).await));
+    assert!(is_aborted(other.ask(files()).await));
+    assert_eq!(modelled.times_asked(), 4);
+}
+
+/// Neither waits for the other: the model may take long, and what is to be forgotten must go.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_forgotten_while_the_model_is_loaded_is_not_computed() {
+    let modelled = Modelled::after_a_change(&[ANSWER]).await;
+    modelled.may_load.store(false, Ordering::Relaxed);
+    let asking = modelled.asking();
+    eventually("the model is being loaded", || *modelled.loads.lock() == 1).await;
+    modelled.user.session.forget();
+    modelled.model().unload().unwrap();
+    modelled.may_load.store(true, Ordering::Relaxed);
+    assert_eq!(asking.await.unwrap(), Err(Reason::Superseded));
+    assert_eq!(modelled.times_asked(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_whose_thread_has_ended_is_loaded_again() {
+    let modelled = Modelled::after_a_change(&[PANIC, ANSWER]).await;
+    let failed = modelled.ask().await;
+    assert!(matches!(failed, Err(Reason::Failed { .. })), "{failed:?}");
+    assert_eq!(modelled.ask().await.unwrap().new, ", 2");
+    assert_eq!(*modelled.loads.lock(), 2);
 }
 
 /// The change in it is far from the secret, and has none itself.
