@@ -4,8 +4,8 @@
 use super::live::{Ended, Live, Message};
 use completion::document::{Document, Edit};
 use feedback::event::{EventKind, Evidence, NextEditOutcome, OfferId};
-use next_edit::NextEdit;
 use next_edit::model::{Decision, Moment};
+use next_edit::{NextEdit, RuleKind};
 use ropey::Rope;
 use std::collections::{HashMap, VecDeque};
 
@@ -207,8 +207,11 @@ impl Inbox {
         now_ms: u64,
     ) -> Vec<EventKind> {
         let Some(live) = self.live.as_ref().filter(|live| live.id == id) else {
-            let is_made = outcome == NextEditOutcome::Accepted;
-            return if is_made { self.made(id, evidence, documents) } else { vec![] };
+            return match outcome {
+                NextEditOutcome::Accepted => self.made(id, evidence, documents, now_ms),
+                NextEditOutcome::Rejected => self.turned_down(id, evidence, now_ms),
+                _ => vec![],
+            };
         };
         let outcome = match outcome {
             NextEditOutcome::Superseded => live.left(outcome, now_ms),
@@ -225,16 +228,38 @@ impl Inbox {
         id: &str,
         evidence: Evidence,
         documents: &HashMap<String, Document>,
+        now_ms: u64,
     ) -> Vec<EventKind> {
         let Some(ended) = self.ended.iter_mut().find(|ended| ended.id == id) else { return vec![] };
+        let outcome = NextEditOutcome::Accepted;
+        // The user began to type it, and the client made the rest.
+        let was_begun = ended.outcome == NextEditOutcome::MadeByHand;
         let document = documents.get(&*ended.edit.file);
-        if !document.is_some_and(|document| ended.was_made(&document.text)) {
+        let was_made = document.is_some_and(|document| ended.was_made(&document.text));
+        if was_begun || was_made {
+            self.for_model.iter_mut().for_each(|for_model| for_model.ended(outcome, now_ms));
+        }
+        if !was_made {
             return vec![];
         }
-        let outcome = NextEditOutcome::Accepted;
         ended.outcome = outcome;
         let edit = ended.edit.clone();
         self.tell(News::Right(edit));
+        vec![EventKind::NextEditOutcome { id: id.to_owned(), outcome, evidence }]
+    }
+
+    /// The user turns down an edit that counts as ended here, because the client still shows it.
+    fn turned_down(&mut self, id: &str, evidence: Evidence, now_ms: u64) -> Vec<EventKind> {
+        let is_it = |ended: &&mut Ended| ended.id == id && ended.has_no_verdict();
+        let Some(ended) = self.ended.iter_mut().find(is_it) else { return vec![] };
+        let outcome = NextEditOutcome::Rejected;
+        let before = std::mem::replace(&mut ended.outcome, outcome);
+        let edit = ended.edit.clone();
+        self.for_model.iter_mut().for_each(|for_model| for_model.ended(outcome, now_ms));
+        // The finder has heard of one that was passed by, and counts how often a rule was wrong.
+        if before.is_right().is_none() {
+            self.tell(News::Wrong(edit));
+        }
         vec![EventKind::NextEditOutcome { id: id.to_owned(), outcome, evidence }]
     }
 
@@ -247,6 +272,11 @@ impl Inbox {
         };
         let outcome = live.left(outcome, now_ms);
         self.end(outcome, Evidence::Document)
+    }
+
+    /// Returns true if a model wrote the live edit.
+    pub fn is_by_model(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.edit.kind == RuleKind::Model)
     }
 
     /// Nothing is offered any more. What the user is writing at a place is waited for.

@@ -3,7 +3,7 @@
 
 use completion::document::Edit;
 use feedback::event::{NextEditOutcome, OfferId};
-use next_edit::NextEdit;
+use next_edit::{NextEdit, RuleKind};
 use ropey::Rope;
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ pub struct Live {
     is_touched: bool,
     /// A change has rewritten the place together with what is around it.
     is_rewritten: bool,
-    /// Something was changed since that is not at the place.
+    /// Something was changed since it was last found that is not at the place.
     is_left: bool,
     /// Where else the user made changes since: the document and the line.
     elsewhere: Vec<(String, usize)>,
@@ -105,7 +105,12 @@ impl Live {
         self.is_touched
     }
 
-    /// Returns whether all that was changed since it was offered is at its place.
+    /// Notes that the same edit was found again.
+    pub fn is_found_again(&mut self) {
+        self.is_left = false;
+    }
+
+    /// Returns whether all that was changed since it was last found is at its place.
     pub fn is_all_that_changes(&self) -> bool {
         !self.is_left
     }
@@ -116,9 +121,12 @@ impl Live {
         Ended { id: self.id, edit: self.edit, outcome, place }
     }
 
-    /// Returns whether this is the same edit at the same place.
+    /// Returns whether this is the same edit at the same place. A model may have been asked
+    /// elsewhere for it.
     pub fn is(&self, edit: &NextEdit, place: &Range<usize>) -> bool {
-        let is_same = self.edit.file == edit.file && self.edit.rule == edit.rule;
+        let are_by_model = [&self.edit, edit].iter().all(|one| one.kind == RuleKind::Model);
+        let is_rule = self.edit.rule == edit.rule || are_by_model;
+        let is_same = self.edit.file == edit.file && is_rule;
         is_same && self.place == *place && self.edit.new == edit.new && !self.is_touched
     }
 
@@ -217,11 +225,16 @@ impl Ended {
         }
     }
 
-    /// Returns true if the edit ended without the user's doing and stands in this text, so that the
-    /// client that says so has made it.
-    pub fn was_made(&self, text: &Rope) -> bool {
+    /// Returns true if the edit ended without the user's doing. They may decide on it yet.
+    pub fn has_no_verdict(&self) -> bool {
         use NextEditOutcome::{PassedBy, Superseded, Unseen};
         matches!(self.outcome, PassedBy | Superseded | Unseen)
+    }
+
+    /// Returns true if such an edit stands in this text, so that the client that says so has made
+    /// it.
+    pub fn was_made(&self, text: &Rope) -> bool {
+        self.has_no_verdict()
             && self.place.as_ref().is_some_and(|place| is_text(text, place, &self.edit.new))
     }
 }

@@ -118,7 +118,13 @@ impl Session {
         let open = OpenRequest::new(&self.services, AskedFor::NextEdit, place, since);
         let found = match asked {
             Ok(asked) => match self.find_edit(asked.clone()).await {
-                Err(silent) => self.ask_model(&asked, silent).await,
+                Err(silent) => {
+                    let found = self.ask_model(&asked, silent).await;
+                    if found.is_err() {
+                        self.turn(|state, turn| state.withdraw_by_model(turn, &asked));
+                    }
+                    found
+                }
                 found => found,
             },
             Err(reason) => Err(reason),

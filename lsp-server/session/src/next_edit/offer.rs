@@ -135,7 +135,9 @@ impl State {
             .iter()
             .find(|one| one.fits(self) && live.is_some_and(|live| live.is(&one.edit, &one.place)));
         if let (Some(one), Some(live)) = (stays, live) {
-            return offered(self, &live.id, one).ok_or(Reason::OutOfStep);
+            let answer = offered(self, &live.id, one).ok_or(Reason::OutOfStep);
+            self.next_edits.live.iter_mut().for_each(Live::is_found_again);
+            return answer;
         }
         let mut otherwise = Reason::NoOtherPlace;
         let mut chosen = None;
@@ -167,8 +169,8 @@ impl State {
         let now_ms = turn.now_ms;
         turn.events.extend(match &chosen {
             Some(_) => self.next_edits.supersede(now_ms),
-            // It is taken up again, or withdrawn, once it is known what a model says.
-            None if self.standing_edit(asked).is_some() => vec![],
+            // It stays until it is known what the model says now.
+            None if self.next_edits.is_by_model() => vec![],
             None => self.next_edits.withdraw(now_ms),
         });
         let (one, gate) = chosen?;
@@ -180,6 +182,13 @@ impl State {
         let reports = self.next_edits.client_reports;
         self.next_edits.live = Some(Live::new(id, edit, place, cursor_line, now_ms, reports));
         Some(answer)
+    }
+
+    /// Withdraws what a model wrote, because it is known that nothing is offered any more.
+    pub(super) fn withdraw_by_model(&mut self, turn: &mut Turn, asked: &Asked) {
+        if self.is_current(asked) && self.next_edits.is_by_model() {
+            turn.events.extend(self.next_edits.withdraw(turn.now_ms));
+        }
     }
 
     /// Returns whether nobody has asked again, and the document is still the one that was asked

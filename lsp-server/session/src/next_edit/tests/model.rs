@@ -16,6 +16,7 @@ use feedback::event::{EventKind, NextEditKind, NextEditOutcome};
 use feedback::log::MemoryLog;
 use fixtures::{HookedEngine, eventually};
 use host::paths::Paths;
+use next_edit::model::Decision;
 use parking_lot::Mutex;
 use services::next_edit_model::NextEditModel;
 use services::reason::{ModelSilence, Reason};
@@ -31,6 +32,11 @@ const TEXT: &str = "let cart = load();\nlet sum = total(cart);\n\nshow(sum);\nsa
 /// What the model writes behind the cursor, which is in the first line.
 const ANSWER: &str = "_all();\nlet sum = total(cart);\n\nshow(sum, 2);\nsave(cart);\n";
 const SAME: &str = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n";
+
+/// The same in a file that goes on below the window ([`long`]), and an answer that cannot be read.
+const LONG_ANSWER: &str =
+    "_all();\nlet sum = total(cart);\n\nshow(sum, 2);\nsave(cart);\nline_0();\n";
+const MALFORMED: &str = "<|x";
 
 /// The answer that ends the model's thread.
 const PANIC: &str = "<|panic|>";
@@ -63,6 +69,11 @@ fn writer(
         })
     };
     HookedEngine { continued: Box::new(continued), ..scripted().hooked() }
+}
+
+fn long() -> String {
+    let lines: String = (0..12).map(|at| format!("line_{at}();\n")).collect();
+    format!("{TEXT}{lines}")
 }
 
 fn scripted() -> ScriptedEngine {
@@ -137,6 +148,11 @@ impl Modelled {
         )
     }
 
+    /// When the model is to be asked, were the cursor at the end of a line.
+    fn rest_at_line_end(&self) -> Decision {
+        self.user.session.turn(|state, turn| state.next_edits.when_to_ask(false, true, turn.now_ms))
+    }
+
     fn model(&self) -> &Arc<NextEditModel> {
         self.user.session.services.next_edit_model.as_ref().unwrap()
     }
@@ -189,8 +205,7 @@ async fn a_model_that_changes_nothing_is_asked_once_more_elsewhere() {
     let modelled = Modelled::after_a_change(&[SAME]).await;
     assert_eq!(modelled.silence().await, ModelSilence::Unchanged, "the file is short");
     assert_eq!(modelled.times_asked(), 1);
-    let lines: String = (0..12).map(|at| format!("line_{at}();\n")).collect();
-    let mut modelled = Modelled::of(&format!("{TEXT}{lines}"), &[]).await;
+    let mut modelled = Modelled::of(&long(), &[]).await;
     let first = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\nline_0();\n";
     let second = "line_0();\nline_1(1);\nline_2();\nline_3();\nline_4();\nline_5();\nline_6();\n";
     *modelled.answers.lock() = vec![first, second];
@@ -246,6 +261,58 @@ async fn an_offer_stays_while_what_is_typed_agrees_with_it() {
     modelled.user.replace(4, "save", "keep");
     let _ = modelled.ask().await;
     assert_eq!(modelled.times_asked(), 2, "another change says more");
+}
+
+/// It was offered anew at each pause, and whoever never looked at it was never understood.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_offer_that_is_left_alone_stays_the_same_until_it_is_passed_by() {
+    let mut modelled = Modelled::of(&long(), &[LONG_ANSWER]).await;
+    modelled.user.replace(0, "load", "load_all");
+    let edit = modelled.ask().await.unwrap();
+    modelled.user.session.next_edit_shown(&edit.id);
+    modelled.user.replace(12, "line_7", "alpha");
+    let again = modelled.ask().await.unwrap();
+    assert_eq!((&again.id, again.range, &*again.new), (&edit.id, edit.range, ", 2"));
+    assert_eq!(modelled.ask().await.unwrap().id, edit.id);
+    assert_eq!(modelled.times_asked(), 2, "nothing was typed since");
+    assert_eq!(modelled.user.outcomes(), []);
+    modelled.user.replace(14, "line_9()", "if done { stop() }");
+    assert_eq!(modelled.user.outcomes(), [NextEditOutcome::PassedBy]);
+    assert_eq!(modelled.silence().await, ModelSilence::RejectedBefore);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reject_counts_although_the_edit_was_withdrawn_meanwhile() {
+    use NextEditOutcome::{Rejected, Superseded};
+    let mut modelled = Modelled::of(&long(), &[LONG_ANSWER, MALFORMED, LONG_ANSWER]).await;
+    modelled.user.replace(0, "load", "load_all");
+    let edit = modelled.ask().await.unwrap();
+    modelled.user.session.next_edit_shown(&edit.id);
+    modelled.user.replace(12, "line_7", "alpha");
+    assert_eq!(modelled.silence().await, ModelSilence::Malformed);
+    assert_eq!(modelled.user.outcomes(), [Superseded], "nothing is offered in its place");
+    for _ in 0..2 {
+        modelled.user.session.rejected(&edit.id, feedback::event::Outcome::RejectedEsc);
+        assert_eq!(modelled.user.outcomes(), [Superseded, Rejected]);
+    }
+    assert_eq!(modelled.silence().await, ModelSilence::JustRejected);
+    modelled.clock.advance(5_000);
+    assert_eq!(modelled.silence().await, ModelSilence::RejectedBefore);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_whose_rest_is_made_by_the_client_was_accepted() {
+    let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
+    let edit = modelled.ask().await.unwrap();
+    let at = |column| Position { line: 3, column };
+    modelled.user.change((at(8), at(8)), ",");
+    let rest = modelled.ask().await.unwrap();
+    modelled.user.make(&rest);
+    assert_eq!(modelled.user.outcomes(), [NextEditOutcome::MadeByHand]);
+    assert_eq!(modelled.rest_at_line_end(), Decision::After(2_000));
+    modelled.user.session.accepted(&edit.id).unwrap();
+    assert_eq!(modelled.user.outcomes(), [NextEditOutcome::MadeByHand]);
+    assert_eq!(modelled.rest_at_line_end(), Decision::After(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
