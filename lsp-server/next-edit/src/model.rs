@@ -17,7 +17,7 @@ pub use answer::{Hunk, hunks};
 pub use changes::Changed;
 pub use filter::{Dropped, Offered, REJECTED_MAX, Rejected, is_served};
 pub use form::{ANSWER_TOKENS_MAX, FILE_BYTES_MAX, Form, PROMPT_TOKENS_MAX, Window};
-pub use moment::{Decision, Moment, Never};
+pub use moment::{Decision, LastChange, Moment, Never};
 pub use place::{Place, second};
 
 #[cfg(test)]

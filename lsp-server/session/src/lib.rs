@@ -34,7 +34,7 @@ mod unserved;
 
 pub use as_if::AheadAnswer;
 pub use completed::Completed;
-pub use next_edit::OfferedEdit;
+pub use next_edit::{LastChange, OfferedEdit};
 pub use selected::{Entry, Selected};
 
 use crate::completed::OpenRequest;

@@ -415,8 +415,13 @@ impl Backend {
 
     async fn inline_edit(&self, params: InlineEditParams) -> Result<InlineEdits> {
         let (trigger, at) = (params.trigger(), position(params.position));
+        let change = params.last_change();
         let document = params.text_document;
-        let found = self.session.next_edit(document.uri.as_str(), document.version, at, trigger);
+        let (uri, version) = (document.uri.as_str(), document.version);
+        if let Some(change) = change {
+            self.session.tell_last_change(uri, version, change);
+        }
+        let found = self.session.next_edit(uri, version, at, trigger);
         Ok(found.await.into())
     }
 

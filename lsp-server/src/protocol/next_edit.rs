@@ -6,8 +6,8 @@ use completion::document::Position;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use services::reason::Reason;
-use session::OfferedEdit;
 use session::request::Trigger;
+use session::{LastChange, OfferedEdit};
 use tower_lsp::ls_types::{self as lsp, Command, InlineCompletionTriggerKind, Range, Uri};
 
 /// `textDocument/copilotInlineEdit`
@@ -32,6 +32,9 @@ pub struct DocumentVersion {
 struct EditContext {
     #[serde(default)]
     trigger_kind: Option<InlineCompletionTriggerKind>,
+    /// For Hone's own clients: what happened last.
+    #[serde(default)]
+    after: Option<String>,
 }
 
 impl InlineEditParams {
@@ -42,6 +45,17 @@ impl InlineEditParams {
             Trigger::Invoked
         } else {
             Trigger::Automatic
+        }
+    }
+
+    /// What the client says that happened last. A word that is not known says nothing.
+    pub fn last_change(&self) -> Option<LastChange> {
+        match self.context.as_ref()?.after.as_deref()? {
+            "typing" => Some(LastChange::Typing),
+            "paste" => Some(LastChange::Paste),
+            "undo" => Some(LastChange::Undo),
+            "accept" => Some(LastChange::Accept),
+            _ => None,
         }
     }
 }
@@ -111,6 +125,18 @@ mod tests {
         assert_eq!(params(json!({ "triggerKind": 2 })).trigger(), Trigger::Automatic);
         assert_eq!(params(json!({})).trigger(), Trigger::Automatic);
         assert_eq!(params(Value::Null).trigger(), Trigger::Automatic);
+    }
+
+    #[test]
+    fn a_client_may_tell_what_happened_last() {
+        let told = |after: &str| params(json!({ "after": after })).last_change();
+        assert_eq!(told("typing"), Some(LastChange::Typing));
+        assert_eq!(told("paste"), Some(LastChange::Paste));
+        assert_eq!(told("undo"), Some(LastChange::Undo));
+        assert_eq!(told("accept"), Some(LastChange::Accept));
+        assert_eq!(told("something later"), None);
+        assert_eq!(params(json!({ "triggerKind": 1 })).last_change(), None);
+        assert_eq!(params(Value::Null).last_change(), None);
     }
 
     #[test]

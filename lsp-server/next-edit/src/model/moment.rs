@@ -32,6 +32,17 @@ enum Last {
     Undone,
 }
 
+/// What the user did last, as a client tells it. Its editor knows, and the text only hints at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastChange {
+    Typing,
+    Paste,
+    /// An undo or a redo.
+    Undo,
+    /// An offer was accepted.
+    Accept,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Ask after so many milliseconds, if nothing happens until then.
@@ -51,7 +62,7 @@ pub enum Never {
 }
 
 impl Moment {
-    /// A text was inserted. `is_back` is true if the document is now as it was before.
+    /// A text was inserted. `is_back` is true if that looks like an undo.
     pub fn changed(&mut self, inserted: &str, is_back: bool, now_ms: u64) {
         let is_pasted = inserted.chars().count() >= PASTED_CHARS_MIN && !inserted.trim().is_empty();
         self.changed_ms = now_ms;
@@ -59,6 +70,18 @@ impl Moment {
             (true, _) => Last::Undone,
             (false, true) => Last::AtOnce,
             (false, false) => Last::Typed,
+        };
+    }
+
+    /// The client tells what the last change was.
+    pub fn told(&mut self, change: LastChange) {
+        if self.last == Last::Nothing {
+            return;
+        }
+        self.last = match change {
+            LastChange::Typing => Last::Typed,
+            LastChange::Paste | LastChange::Accept => Last::AtOnce,
+            LastChange::Undo => Last::Undone,
         };
     }
 

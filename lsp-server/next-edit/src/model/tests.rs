@@ -437,6 +437,7 @@ fn a_second_place_is_found_by_what_was_changed() {
 fn the_model_is_asked_after_a_rest_and_not_after_a_no() {
     let mut moment = Moment::default();
     let asked = |moment: &Moment, now| moment.ask(false, false, now);
+    moment.told(LastChange::Accept);
     assert_eq!(asked(&moment, 0), Decision::Never(Never::NothingChanged));
     moment.changed("x", false, 1_000);
     assert_eq!(asked(&moment, 1_100), Decision::After(200));
@@ -451,6 +452,18 @@ fn the_model_is_asked_after_a_rest_and_not_after_a_no() {
     assert_eq!(moment.ask(true, false, 3_000), Decision::After(0), "the user has asked for it");
     moment.accepted(9_000);
     assert_eq!(asked(&moment, 9_000), Decision::After(0));
+    for change in [LastChange::Undo, LastChange::Typing, LastChange::Paste, LastChange::Accept] {
+        for (inserted, is_back) in [("x", true), ("a text that is long", false)] {
+            moment.changed(inserted, is_back, 9_000);
+            moment.told(change);
+            let expected = match change {
+                LastChange::Undo => Decision::Never(Never::Undone),
+                LastChange::Typing => Decision::After(300),
+                LastChange::Paste | LastChange::Accept => Decision::After(0),
+            };
+            assert_eq!(asked(&moment, 9_000), expected, "the client knows better than the text");
+        }
+    }
     moment.rejected(9_100);
     moment.changed("x", false, 9_200);
     assert_eq!(asked(&moment, 14_000), Decision::Never(Never::JustRejected));

@@ -4,7 +4,7 @@
 use super::live::{Ended, Live, Message};
 use completion::document::{Document, Edit};
 use feedback::event::{EventKind, Evidence, NextEditOutcome, OfferId};
-use next_edit::model::{Decision, Moment};
+use next_edit::model::{Decision, LastChange, Moment};
 use next_edit::{NextEdit, RuleKind};
 use ropey::Rope;
 use std::collections::{HashMap, VecDeque};
@@ -16,8 +16,12 @@ const QUEUE_MAX: usize = 1024;
 /// The open documents that one search looks into: those that were used last.
 pub const DOCUMENTS_MAX: usize = 50;
 
-/// The latest changes that an undo is looked for among.
+/// The latest changes of a document that an undo is looked for among.
 const BEFORE_MAX: usize = 32;
+
+/// The fewest characters that are put in or taken out at once if it is an undo. A key alone, or the
+/// two marks that some keys make, is as likely a typo that is taken back.
+const UNDONE_CHARS_MIN: usize = 3;
 
 /// Edits whose outcome is known, so that a late message about one is understood.
 const ENDED_MAX: usize = 16;
@@ -61,17 +65,18 @@ struct ForModel {
     moment: Moment,
     /// The documents as they were opened.
     opened: HashMap<String, Rope>,
-    /// The documents before the latest changes, by which an undo is known.
-    before: VecDeque<(String, Rope)>,
+    /// Each document before its latest changes, by which an undo is known.
+    before: HashMap<String, VecDeque<Rope>>,
 }
 
 impl ForModel {
     fn changed(&mut self, uri: &str, was: &Rope, is: &Rope, edits: &[Edit], now_ms: u64) {
-        let is_back = self.before.iter().any(|(other, text)| other == uri && text == is);
-        if self.before.len() == BEFORE_MAX {
-            self.before.pop_front();
+        let before = self.before.entry(uri.to_owned()).or_default();
+        let is_back = edits.iter().any(is_more_than_a_key) && before.contains(is);
+        if before.len() == BEFORE_MAX {
+            before.pop_front();
         }
-        self.before.push_back((uri.to_owned(), was.clone()));
+        before.push_back(was.clone());
         let inserted =
             edits.iter().map(|edit| edit.inserted.as_str()).max_by_key(|text| text.len());
         self.moment.changed(inserted.unwrap_or_default(), is_back, now_ms);
@@ -84,6 +89,12 @@ impl ForModel {
             _ => {}
         }
     }
+}
+
+/// Returns whether the edit puts in or takes out more than a key does. A key may indent a line.
+fn is_more_than_a_key(edit: &Edit) -> bool {
+    let inserted = edit.inserted.chars().filter(|c| !c.is_whitespace()).count();
+    inserted.max(edit.removed) >= UNDONE_CHARS_MIN
 }
 
 /// The edit that was made last, and its document before that.
@@ -110,6 +121,11 @@ impl Inbox {
     /// The document as it was opened, if a model may be shown it.
     pub fn opened(&self, uri: &str) -> Option<&Rope> {
         self.for_model.as_ref()?.opened.get(uri)
+    }
+
+    /// The client tells what the last change was.
+    pub fn told(&mut self, change: LastChange) {
+        self.for_model.iter_mut().for_each(|for_model| for_model.moment.told(change));
     }
 
     /// When a model is to be asked.
@@ -167,7 +183,7 @@ impl Inbox {
         self.recent.retain(|other| other != uri);
         if let Some(for_model) = &mut self.for_model {
             for_model.opened.remove(uri);
-            for_model.before.retain(|(other, _)| other != uri);
+            for_model.before.remove(uri);
         }
         self.tell(News::Settle);
         self.last_taken.take_if(|taken| *taken.edit.file == *uri);

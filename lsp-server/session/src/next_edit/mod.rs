@@ -19,12 +19,13 @@ mod unopened;
 
 pub use finder::Finder;
 pub use inbox::Inbox;
+pub use next_edit::model::LastChange;
 pub use offer::OfferedEdit;
 
 use super::{Session, State, Turn};
 use crate::completed::OpenRequest;
 use crate::request::Trigger;
-use completion::document::Position;
+use completion::document::{Document, Position};
 use parking_lot::Mutex;
 use services::Services;
 use services::reason::Reason;
@@ -161,6 +162,16 @@ impl Session {
             let asked = state.ask_for_edit(turn, uri, version, position, trigger);
             (state.path_of(uri), asked)
         })
+    }
+
+    /// The client tells what the last change was, if the text that it means is the one of now.
+    pub fn tell_last_change(&self, uri: &str, version: Option<i32>, change: LastChange) {
+        self.turn(|state, _| {
+            let is_meant = |document: &Document| version.is_none_or(|it| it == document.version);
+            if state.documents.get(uri).is_some_and(is_meant) {
+                state.next_edits.told(change);
+            }
+        });
     }
 
     /// Notes that the client of this session reports which next edits it shows.

@@ -16,7 +16,7 @@ use feedback::event::{EventKind, NextEditKind, NextEditOutcome};
 use feedback::log::MemoryLog;
 use fixtures::{HookedEngine, eventually};
 use host::paths::Paths;
-use next_edit::model::Decision;
+use next_edit::model::{Decision, LastChange};
 use parking_lot::Mutex;
 use services::next_edit_model::NextEditModel;
 use services::reason::{ModelSilence, Reason};
@@ -241,6 +241,37 @@ async fn after_an_undo_and_after_a_reject_the_model_is_not_asked() {
     modelled.user.replace(0, "load", "load_all");
     assert_eq!(modelled.silence().await, ModelSilence::Undone, "it was done again");
     assert_eq!(modelled.times_asked(), asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_typo_that_is_taken_back_is_no_undo() {
+    let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
+    let at = |column| Position { line: 0, column };
+    modelled.user.change((at(19), at(19)), "x");
+    modelled.user.change((at(19), at(20)), "");
+    assert_eq!(modelled.ask().await.unwrap().new, ", 2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_is_known_after_much_typing_elsewhere_and_the_client_knows_it_better() {
+    const OTHER: &str = "file:///src/b.rs";
+    let mut modelled = Modelled::after_a_change(&[ANSWER]).await;
+    open(&modelled.user.session, OTHER, "");
+    for version in 2..50 {
+        let end = Position { line: 0, column: version as u32 - 2 };
+        let key = (Some((end, end)), "x".to_owned());
+        modelled.user.session.change(OTHER, version, vec![key]).unwrap();
+    }
+    modelled.user.replace(0, "load_all", "load");
+    assert_eq!(modelled.silence().await, ModelSilence::Undone);
+    let version = modelled.user.document.version;
+    let tell = |version, change| modelled.user.session.tell_last_change(URI, version, change);
+    tell(Some(version - 1), LastChange::Paste);
+    assert_eq!(modelled.silence().await, ModelSilence::Undone, "that was another text");
+    tell(Some(version), LastChange::Paste);
+    assert_eq!(modelled.rest_at_line_end(), Decision::After(0));
+    tell(None, LastChange::Undo);
+    assert_eq!(modelled.silence().await, ModelSilence::Undone);
 }
 
 #[tokio::test(flavor = "multi_thread")]
