@@ -13,6 +13,7 @@ mod gpu_layers;
 mod libraries;
 mod line_end;
 pub mod llama;
+mod own_memory;
 mod platform;
 mod sampler;
 pub mod scripted;

@@ -13,6 +13,7 @@ mod pieces;
 use super::ffi::{Context, ContextSize, DecodeError, free_gpu, load_model};
 use super::gpu_layers::GpuLayers;
 use super::line_end::{LineEndVariants, PartialScore};
+use super::own_memory::{Loading, OwnMemory};
 use super::speed::PromptSpeed;
 use super::threads::{Threads, Work};
 use super::{
@@ -58,10 +59,6 @@ const SCORED_TAIL: usize = 256;
 /// Prompt tokens that are computed at once where a text is scored in the background. The abort
 /// callback is called between graph nodes, so that fewer tokens make an abort sooner.
 const SCORED_AT_ONCE: usize = 16;
-
-/// The share of a GPU's memory that was free behind the loaded model. If less of it is left, other
-/// processes have taken the rest, and an idle model makes room for them.
-const FREE_SHARE_MIN: f64 = 0.5;
 
 /// A place in the KV: behind the first `cells` cells of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,12 +219,13 @@ pub struct LlamaEngine {
     passes: u64,
     info: EngineInfo,
     tokenizer: Tokenizer,
-    /// The bytes that were free on the GPU once the model was loaded, if layers of it are there.
-    free_behind: Option<u64>,
     /// The longest prompt in tokens.
     prompt_tokens: usize,
     /// Prompt tokens decoded between two looks at the time budget.
     prompt_chunk: usize,
+    /// The GPU's memory, if layers of the model are there. It comes last, because it is counted
+    /// until the model has gone.
+    gpu_memory: Option<OwnMemory>,
 }
 
 impl LlamaEngine {
@@ -244,10 +242,13 @@ impl LlamaEngine {
             .map_err(|error| failed(format!("{}: {error}", config.path.display())))?;
         let gpu = free_gpu().map_err(failed)?;
         let cells = cells(config.prompt_tokens);
+        let loading = gpu.as_ref().map(|gpu| Loading::begin(gpu.free));
         let gpu_layers = GpuLayers::choose(&gguf, gpu, config.gpu_layers, cells);
         let started = gpu_layers.try_gpu(|layers| start(config, experts, layers));
         let ((model, context), gpu_layers) = started.map_err(failed)?;
         config.loaded.set(&model);
+        let loading = loading.filter(|_| gpu_layers.gpu_layers > 0);
+        let gpu_memory = loading.zip(free_gpu_bytes()).map(|(loading, free)| loading.end(free));
         let info = EngineInfo {
             backend: gpu_layers.to_string(),
             reads_files: fim.files.is_some(),
@@ -272,12 +273,12 @@ impl LlamaEngine {
             passes: 0,
             info,
             tokenizer: config.loaded.tokenizer(&config.path),
-            free_behind: (gpu_layers.gpu_layers > 0).then(free_gpu_bytes).flatten(),
             prompt_tokens: config.prompt_tokens,
             prompt_chunk: config
                 .micro_batch
                 .unwrap_or(gpu_layers.micro_batch)
                 .max(PROMPT_CHUNK_MIN),
+            gpu_memory,
         })
     }
 
@@ -381,7 +382,7 @@ impl LlamaEngine {
     /// Threads that wait for a GPU, or compute in the background, say nothing about that.
     fn adapt_threads(&mut self, sequence: usize, work: Option<Work>) {
         let is_background = sequence == SCORING && self.scores_in_background;
-        let is_told = !is_background && self.free_behind.is_none();
+        let is_told = !is_background && self.gpu_memory.is_none();
         if let Some(work) = work.filter(|_| is_told) {
             self.context.set_threads(self.threads.computed(work, Instant::now()));
         }
@@ -591,7 +592,7 @@ impl Engine for LlamaEngine {
     }
 
     fn is_in_the_way(&self) -> bool {
-        let Some(free_behind) = self.free_behind else { return false };
-        free_gpu_bytes().is_some_and(|free| (free as f64) < FREE_SHARE_MIN * free_behind as f64)
+        let Some(memory) = &self.gpu_memory else { return false };
+        free_gpu_bytes().is_some_and(|free| memory.is_crowded(free))
     }
 }
