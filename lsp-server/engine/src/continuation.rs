@@ -17,6 +17,8 @@ pub struct Continuation {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Continued {
     pub text: String,
+    /// For each token, where its text ends in the answer, in bytes, and its log-prob in nats.
+    pub logprobs: Vec<(usize, f32)>,
     /// The model ended the text by itself.
     pub is_whole: bool,
     /// Tokens of the prompt that were known, and that were computed.

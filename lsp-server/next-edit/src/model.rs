@@ -12,6 +12,7 @@ mod filter;
 mod form;
 mod moment;
 mod place;
+mod signs;
 
 pub use answer::{Hunk, hunks};
 pub use changes::Changed;
@@ -19,6 +20,7 @@ pub use filter::{Dropped, Offered, REJECTED_MAX, Rejected, is_served};
 pub use form::{ANSWER_TOKENS_MAX, FILE_BYTES_MAX, Form, PROMPT_TOKENS_MAX, Window};
 pub use moment::{Decision, LastChange, Moment, Never};
 pub use place::{Place, second};
+pub use signs::Signs;
 
 #[cfg(test)]
 mod tests;

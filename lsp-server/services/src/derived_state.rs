@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 pub const CHECKPOINT_EVENTS: u64 = 5_000;
 
 /// The version of a checkpoint. It is raised when the content changes, or what an event means.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The inputs of the derived state beside the log.
 #[derive(Debug, Clone)]

@@ -152,6 +152,7 @@ fn gate_updates() -> Vec<Duration> {
             support: random.random_range(2..9),
             lines_away: Some(random.random_range(0..400)),
             is_in_same_block: random.random_bool(0.5),
+            by_model: None,
         };
         let id = format!("e-{number}");
         let edit = NextEdit {

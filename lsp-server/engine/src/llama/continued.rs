@@ -33,6 +33,7 @@ impl LlamaEngine {
         self.speed.note(prompt_evaluated, started.elapsed());
         let mut sampler = Sampler::new(Sampling::GREEDY);
         let (mut path, mut text, mut is_whole) = (cells, vec![], false);
+        let mut logprobs = vec![];
         let prompt = path.len();
         while path.len() - prompt < request.max_tokens && Instant::now() < deadline {
             self.reach(sequence, &path, None, abort)?;
@@ -46,10 +47,12 @@ impl LlamaEngine {
                 break;
             }
             text.extend_from_slice(self.vocab.piece(next.token.id));
+            logprobs.push((text.len(), next.token.logprob));
             path.push((next.token.id, 0));
         }
         Ok(Continued {
             text: String::from_utf8_lossy(&text).into_owned(),
+            logprobs,
             is_whole,
             prompt_reused,
             prompt_evaluated,

@@ -30,6 +30,9 @@ fn the_last_file_is_continued_and_the_first_ones_are_computed_once() {
     let answer = engine.continued(&first, &go).unwrap();
     assert!(answer.text.starts_with('5'), "{answer:?}");
     assert_eq!((answer.tokens, answer.is_whole, answer.prompt_reused), (3, false, 0));
+    assert_eq!(answer.logprobs.len(), 3);
+    assert_eq!(answer.logprobs[2].0, answer.text.len());
+    assert!(answer.logprobs.iter().all(|(_, logprob)| *logprob <= 0.0), "{answer:?}");
     let again = engine.continued(&first, &go).unwrap();
     assert_eq!(again.text, answer.text);
     assert!(again.prompt_reused + 1 >= answer.prompt_evaluated, "{again:?}");

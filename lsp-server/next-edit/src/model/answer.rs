@@ -25,6 +25,8 @@ pub struct Hunk {
     /// The same as whole lines.
     pub(super) old_lines: Vec<String>,
     pub(super) new_lines: Vec<String>,
+    /// The bytes of the answer that write what differs. There are none where something only goes.
+    pub(super) in_answer: Range<usize>,
 }
 
 impl Hunk {
@@ -71,8 +73,14 @@ pub fn hunks(text: &str, window: &Window, answer: &str) -> Vec<Hunk> {
             _ => pairs.push((stretch.a, stretch.b)),
         }
     }
-    let mut hunks: Vec<Hunk> =
-        pairs.into_iter().map(|(a, b)| hunk(text, window, &old, a, &new[b])).collect();
+    let prefill = window.prefill(text);
+    let mut hunks: Vec<Hunk> = pairs
+        .into_iter()
+        .map(|(a, b)| {
+            let in_answer = in_answer(&prefill, answer, &old[a.clone()], &new, b.clone());
+            hunk(text, window, &old, a, &new[b], in_answer)
+        })
+        .collect();
     let cursor = window.line + cursor;
     hunks.sort_by_key(|hunk| {
         let is_above = hunk.lines.end <= cursor && !hunk.lines.contains(&cursor);
@@ -87,6 +95,7 @@ fn hunk(
     window_lines: &[&str],
     old: Range<usize>,
     new: &[&str],
+    in_answer: Range<usize>,
 ) -> Hunk {
     let own = &text[window.range.clone()];
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -109,7 +118,27 @@ fn hunk(
         new: written,
         old_lines: window_lines[old].iter().map(|line| (*line).to_owned()).collect(),
         new_lines: new.iter().map(|line| (*line).to_owned()).collect(),
+        in_answer,
     }
+}
+
+/// The bytes of an answer that write some of the updated lines, without what these begin and end
+/// with as the lines that they replace do.
+fn in_answer(
+    prefill: &str,
+    answer: &str,
+    old: &[&str],
+    updated: &[&str],
+    lines: Range<usize>,
+) -> Range<usize> {
+    // Empty lines at the start were left out.
+    let first = format!("{prefill}{answer}").find(updated[0]).unwrap_or(0);
+    let above: usize = updated[..lines.start].iter().map(|line| line.len() + 1).sum();
+    let new = updated[lines].join("\n");
+    let (head, tail) = affixes(&old.join("\n"), &new);
+    let behind_prefill = |at: usize| (first + above + at).saturating_sub(prefill.len());
+    let [start, end] = [head, new.len() - tail].map(|at| behind_prefill(at).min(answer.len()));
+    start..end
 }
 
 /// The same edit without what both texts begin and end with. Whole lines that come or go stay

@@ -111,7 +111,7 @@ fn differing(change: &Changed) -> (Vec<&str>, Vec<&str>) {
     (only(change.old(), &new), only(change.new_text(), &old))
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_')
         .filter(|word| word.len() >= WORD_BYTES_MIN)
 }

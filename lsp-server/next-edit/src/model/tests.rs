@@ -348,8 +348,15 @@ fn imports_are_told_from_what_begins_like_them() {
     let only = |old: &[&str], new: &[&str]| {
         let [old_lines, new_lines] =
             [old, new].map(|lines| lines.iter().map(|line| (*line).to_owned()).collect());
-        let (lines, range, new) = (0..1, 0..1, String::new());
-        super::filter::only_imports(&Hunk { lines, range, new, old_lines, new_lines })
+        let (lines, range, new, in_answer) = (0..1, 0..1, String::new(), 0..0);
+        super::filter::only_imports(&Hunk {
+            lines,
+            range,
+            new,
+            in_answer,
+            old_lines,
+            new_lines,
+        })
     };
     assert!(only(&["use a;"], &["use a;", "use b;", ""]));
     assert!(only(&[], &["from a import b"]) && only(&[], &["from 'a';"]));
@@ -386,6 +393,33 @@ fn a_rejected_edit_is_known_by_its_whole_lines() {
     let below = "item(2);\nshow(3);\nsave(4);\nlog(5);\n";
     let again = document.offered_to("item(", below, &rejected);
     assert_eq!(again, Err(Dropped::RejectedBefore), "with other line breaks");
+}
+
+#[test]
+fn the_signs_of_a_hunk_are_those_of_its_tokens_its_lines_and_its_words() {
+    let document = Document::changed(OPENED, &[("load()", "load_all()")]);
+    let window = document.window("load_all");
+    let signs = |answer: &str, logprobs: &[(usize, f32)]| {
+        let all = hunks(&document.text, &window, answer);
+        assert_eq!(all.len(), 1, "{all:?}");
+        all[0].signs(logprobs, &document.changes)
+    };
+    let same = "    let cart = load_all();\n    let sum = total(cart);\n\n    print(sum);\n    \
+        save(cart);\n    close();\n";
+    let answer = same.replace("print(sum)", "print(sum, cart)");
+    let at = answer.find(", cart").unwrap();
+    let tokens = [(at, -0.1), (at + 3, -1.0), (at + 6, -0.5), (at + 8, -3.0)];
+    let expected = Signs { logprobs: Some((-0.75, -1.0)), lines: 1, known_words: Some(1.0) };
+    assert_eq!(signs(&answer, &tokens), expected);
+    assert_eq!(signs(&answer, &[]), Signs { logprobs: None, ..expected });
+    // Of the words of the line that goes, the latest change has one.
+    let answer = same.replace("    save(cart);\n", "");
+    let at = answer.find("    close").unwrap();
+    let tokens = [(at, -0.1), (at + 4, -2.0), (at + 12, -0.5)];
+    let expected = Signs { logprobs: Some((-2.0, -2.0)), lines: 1, known_words: Some(0.5) };
+    assert_eq!(signs(&answer, &tokens), expected);
+    let answer = same.replace("print(sum)", "print( sum )");
+    assert_eq!(signs(&answer, &[]).known_words, None);
 }
 
 #[test]
@@ -494,6 +528,8 @@ fn the_hunks_of_an_answer_make_the_whole_answer() {
             let file = File { name: "a", text: &text, language: Language::named("rs") };
             assert!(NextEdit::by_model(&file, hunk, Place::Cursor).fits(&text), "seed {seed}");
             made.replace_range(hunk.range.clone(), &hunk.new);
+            let own = &answer[hunk.in_answer.clone()];
+            assert!(hunk.new_lines.join("\n").contains(own), "seed {seed}: {own:?} {hunk:?}");
         }
         let tail = text.len() - window.range.end;
         let own = made[window.range.start..made.len() - tail].replace("\r\n", "\n");

@@ -1,7 +1,8 @@
-//! The features that the gate for next edits decides by. They are known before the edit is shown,
-//! and of about unit size.
+//! The features that the gate for next edits decides by, if a rule found the edit. They are known
+//! before it is shown, and of about unit size.
 
 use super::Fared;
+use super::model::ByModel;
 use feedback::event::{GateRecord, NextEditKind};
 
 /// The version of the list. It is raised whenever a feature changes its meaning, or one is added.
@@ -62,6 +63,8 @@ pub struct Surroundings {
     pub lines_away: Option<u32>,
     /// No line at the left margin stands between the cursor and the place.
     pub is_in_same_block: bool,
+    /// What is known of it if a model wrote it. The gate then decides by other features.
+    pub by_model: Option<ByModel>,
 }
 
 /// The features, given how the rule and all last edits fared.
@@ -70,7 +73,7 @@ pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Feature
     let is = |kind| flag(seen.kind == kind);
     let judged = f64::from(rule.right + rule.wrong);
     let share = (f64::from(rule.right) - f64::from(rule.wrong)) / (judged + 1.0);
-    let away = seen.lines_away.unwrap_or(LINES_MAX).min(LINES_MAX);
+    let [recent_share, wrong_in_a_row] = recently(recent);
     [
         1.0,
         f64::from(seen.support.max(1)).ln() - 2.0_f64.ln(),
@@ -82,10 +85,21 @@ pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Feature
         is(NextEditKind::DeletedLines),
         flag(seen.lines_away.is_some()),
         flag(seen.is_in_same_block),
-        f64::from(away + 1).ln() / f64::from(LINES_MAX).ln(),
-        recent.0 - 0.5,
-        f64::from(recent.1.min(WRONG_MAX)) / f64::from(WRONG_MAX),
+        distance(seen.lines_away),
+        recent_share,
+        wrong_in_a_row,
     ]
+}
+
+/// How far away a place is: about 0 at the cursor, and 1 in another file.
+pub(super) fn distance(lines_away: Option<u32>) -> f64 {
+    let away = lines_away.unwrap_or(LINES_MAX).min(LINES_MAX);
+    f64::from(away + 1).ln() / f64::from(LINES_MAX).ln()
+}
+
+/// How the last edits fared: their running share of right ones, and the wrong ones in a row.
+pub(super) fn recently((share, wrong): (f64, u32)) -> [f64; 2] {
+    [share - 0.5, f64::from(wrong.min(WRONG_MAX)) / f64::from(WRONG_MAX)]
 }
 
 /// Returns the features of a record, if they mean today what they meant when it was made.

@@ -5,8 +5,10 @@ use crate::State;
 use completion::document::Document;
 use feedback::event::NextEditKind;
 use feedback::secrets;
+use next_edit::model::{Place, Signs};
 use next_edit::{NextEdit, RuleKind, Unit};
 use policy::next_edit::features::Surroundings;
+use policy::next_edit::model::ByModel;
 use privacy::{is_near_secret, may_tell};
 use ropey::Rope;
 use std::ops::Range;
@@ -61,6 +63,7 @@ impl EditCandidate {
             support: edit.support as u32,
             lines_away: is_here.then(|| line.abs_diff(cursor_line) as u32),
             is_in_same_block: is_here && is_in_same_block(text, line, cursor_line),
+            by_model: None,
         };
         let Document { path, language, .. } = document;
         let (path, language) = (path.clone(), language.clone());
@@ -99,6 +102,12 @@ fn is_in_same_block(text: &Rope, one: usize, other: usize) -> bool {
                 .and_then(|line| line.get_char(0))
                 .is_none_or(|first| first.is_whitespace())
         })
+}
+
+/// What the gate is told of a model's edit, which was asked for at this place.
+pub fn by_model(signs: &Signs, place: Place) -> ByModel {
+    let Signs { logprobs, lines, known_words } = *signs;
+    ByModel { logprobs, lines: lines as u32, known_words, is_at_cursor: place == Place::Cursor }
 }
 
 fn kind(kind: RuleKind) -> NextEditKind {

@@ -1,7 +1,8 @@
 //! Next edits by a model, where the rules are silent. The model is asked after a rest, gives way to
-//! keys and completions, and its answer is filtered, judged and offered as the edit of a rule is.
+//! keys and completions, and its answer is filtered, judged by a gate of its own, and offered as the
+//! edit of a rule is.
 
-use super::candidate::EditCandidate;
+use super::candidate::{EditCandidate, by_model};
 use super::finder::Finder;
 use super::offer::OfferedEdit;
 use super::{Asked, Session};
@@ -14,9 +15,10 @@ use engine::worker::Work;
 use feedback::secrets;
 use next_edit::model::{
     ANSWER_TOKENS_MAX, Changed, Decision, Dropped, Form, Hunk, Never, Offered, Place, Rejected,
-    Window, is_served, second,
+    Signs, Window, is_served, second,
 };
 use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
+use policy::next_edit::model::ByModel;
 use ropey::Rope;
 use services::health::TroubleSource;
 use services::next_edit_model::{Asking, NextEditModel};
@@ -120,10 +122,10 @@ impl Session {
             (place, window) = other;
             found = self.hunk(&asking, &sight, asked, &window).await?;
         }
-        let hunk = found.map_err(|dropped| Nothing::from(silence(dropped)))?;
+        let (hunk, signs) = found.map_err(|dropped| Nothing::from(silence(dropped)))?;
         let Sight { text, language, .. } = &sight;
         let file = File { name: &asked.uri, text, language };
-        let edit = NextEdit::by_model(&file, &hunk, place);
+        let edit = (NextEdit::by_model(&file, &hunk, place), by_model(&signs, place));
         let (session, asked) = (self.clone(), asked.clone());
         let offered = host::tasks::blocking(move || session.offer_by_model(&asked, edit, forgets));
         let offered =
@@ -152,7 +154,7 @@ impl Session {
         sight: &Sight,
         asked: &Asked,
         window: &Window,
-    ) -> Result<Result<Hunk, Dropped>, Nothing> {
+    ) -> Result<Result<(Hunk, Signs), Dropped>, Nothing> {
         let form = sight.form();
         let request = Continuation {
             files: form.blocks(window),
@@ -174,9 +176,13 @@ impl Session {
             }
         };
         self.services.health.clear(TroubleSource::NextEditModel);
-        let (answer, is_whole) = (answer.text.as_str(), answer.is_whole);
-        let offered = Offered { form: &form, window, answer, is_whole };
-        Ok(offered.hunk(&asked.uri, &sight.rejected))
+        let (text, is_whole) = (answer.text.as_str(), answer.is_whole);
+        let offered = Offered { form: &form, window, answer: text, is_whole };
+        let hunk = offered.hunk(&asked.uri, &sight.rejected);
+        Ok(hunk.map(|hunk| {
+            let signs = hunk.signs(&answer.logprobs, &sight.changes);
+            (hunk, signs)
+        }))
     }
 
     /// Looks at the documents, which takes its time.
@@ -247,12 +253,13 @@ impl Session {
     fn offer_by_model(
         &self,
         asked: &Asked,
-        edit: NextEdit,
+        (edit, by_model): (NextEdit, ByModel),
         forgets: u64,
     ) -> Result<OfferedEdit, Reason> {
         let config = self.services.settings.current();
         let candidate = self.read(|state| EditCandidate::of(state, asked, edit, &[]));
         let mut candidate = candidate.ok_or(Reason::Superseded)?;
+        candidate.seen.by_model = Some(by_model);
         candidate.may_store &= !self.is_private(&candidate.path, &candidate.language, &config);
         self.offer_first(asked, vec![candidate], forgets)
     }

@@ -206,7 +206,7 @@ fn held_back(
     gate: &GateRecord,
     config: &Config,
 ) -> Reason {
-    let weighed = services.recorder.edit_gate().weighed_against(gate);
+    let weighed = services.recorder.edit_gate().weighed_against(one.seen.kind, gate);
     Reason::HeldBack {
         probability: gate.probability,
         threshold: threshold(one, config) as f32,

@@ -41,6 +41,9 @@ const MALFORMED: &str = "<|x";
 /// The answer that ends the model's thread.
 const PANIC: &str = "<|panic|>";
 
+/// The one answer that the model is not sure of.
+const UNSURE: &str = "_all();\nlet sum = total(cart);\n\nshow(sum, 3);\nsave(cart);\n";
+
 /// A model for next edits that gives one answer after the other, and the last one from then on. An
 /// empty answer is computed until somebody interrupts it.
 fn writer(
@@ -59,8 +62,10 @@ fn writer(
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+        let logprob = if answer == UNSURE { -4.0 } else { -0.1 };
         Ok(Continued {
             text: answer.into(),
+            logprobs: (1..=answer.len()).map(|end| (end, logprob)).collect(),
             is_whole: true,
             prompt_reused: 0,
             prompt_evaluated: 1,
@@ -93,12 +98,16 @@ struct Modelled {
 
 impl Modelled {
     async fn of(text: &str, answers: &[&'static str]) -> Modelled {
+        Modelled::with_gate(text, answers, false).await
+    }
+
+    async fn with_gate(text: &str, answers: &[&'static str], is_gated: bool) -> Modelled {
         let folder = tempfile::tempdir().unwrap();
         let home = Paths::at(folder.path().into());
         home.create().unwrap();
         let mut config = Config::default();
         config.completion.next_edit = Setting::On;
-        config.gate.enabled = false;
+        config.gate.enabled = is_gated;
         let answers = Arc::new(Mutex::new(answers.to_vec()));
         let asked: Arc<Mutex<Vec<Continuation>>> = Arc::default();
         let loads: Arc<Mutex<usize>> = Arc::default();
@@ -188,6 +197,22 @@ async fn where_no_rule_fits_the_edit_of_the_model_is_offered_and_recorded() {
     assert_eq!(kind, Some((NextEditKind::Model, 4)));
     assert_eq!(modelled.user.outcomes(), [NextEditOutcome::Accepted]);
     assert_eq!(*modelled.loads.lock(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_model_is_not_sure_of_is_held_back() {
+    for (answer, is_sure) in [(ANSWER, true), (UNSURE, false)] {
+        let mut modelled = Modelled::with_gate(TEXT, &[answer], true).await;
+        modelled.user.replace(0, "load", "load_all");
+        match modelled.ask().await {
+            Ok(_) => assert!(is_sure),
+            Err(Reason::HeldBack { weighed, .. }) => {
+                assert!(!is_sure);
+                assert_eq!(weighed[0], "mean log-prob of the changed tokens");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
