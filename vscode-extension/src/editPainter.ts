@@ -3,7 +3,7 @@
 
 import * as vscode from 'vscode';
 import { join } from 'node:path';
-import { insertsBelow, onOneLine, type NextEdit } from './core/nextEdit';
+import { diffOf, insertsBelow, onOneLine, previewOf, type NextEdit } from './core/nextEdit';
 
 const ARROW = join(__dirname, '..', 'media', 'next-edit.svg');
 
@@ -42,13 +42,12 @@ export class EditPainter implements vscode.Disposable {
     ): void {
         if (this.painted !== editor) this.clear();
         this.painted = editor;
-        const at = (where: vscode.Range | undefined) => (where ? [where] : []);
-        editor.setDecorations(this.old, at(place && !place.isEmpty ? place : undefined));
-        const drawn = place && edit.new !== '' ? newText(editor.document, place, edit) : undefined;
+        const shown = place && shownOf(editor.document, place, edit);
+        editor.setDecorations(this.old, shown?.old ?? []);
+        editor.setDecorations(this.new, shown?.new ?? []);
         // An arrow for the first line alone: the range of a deleted line ends in the next one.
-        const first = place && new vscode.Range(place.start, place.start);
-        editor.setDecorations(this.arrow, at(drawn?.range ?? first));
-        editor.setDecorations(this.new, drawn ? [drawn] : []);
+        const first = shown?.new[0]?.range ?? (place && new vscode.Range(place.start, place.start));
+        editor.setDecorations(this.arrow, first ? [first] : []);
         if (hint === undefined) editor.setDecorations(this.hint, []);
         else this.drawHint(editor, hint);
     }
@@ -79,18 +78,27 @@ export class EditPainter implements vscode.Disposable {
     }
 }
 
-function newText(
-    document: vscode.TextDocument,
-    place: vscode.Range,
-    edit: NextEdit,
-): vscode.DecorationOptions {
-    const { line, character } = place.start;
-    const isBelow = line > 0 && insertsBelow(edit, character);
-    const end = isBelow ? document.lineAt(line - 1).range.end : place.end;
-    const contentText = onOneLine(edit.new, isBelow).replaceAll(' ', NO_BREAK_SPACE);
-    return {
-        range: new vscode.Range(end, end),
-        renderOptions: { after: { contentText } },
-        hoverMessage: new vscode.MarkdownString().appendCodeblock(edit.new),
-    };
+interface Shown {
+    old: vscode.DecorationOptions[];
+    new: vscode.DecorationOptions[];
+}
+
+/** Where the old text is struck through and the new one is drawn. Both tell the whole of it. */
+function shownOf(document: vscode.TextDocument, place: vscode.Range, edit: NextEdit): Shown {
+    const { start, end } = place;
+    const before = document.lineAt(start.line).text.slice(0, start.character);
+    const behind = document.lineAt(end.line).text.slice(end.character);
+    const { from, to, text } = previewOf(edit, before, behind);
+    const [first, last] = [edit.start + from, edit.start + to];
+    const goes = new vscode.Range(document.positionAt(first), document.positionAt(last));
+    const hoverMessage = new vscode.MarkdownString().appendCodeblock(diffOf(edit), 'diff');
+    const old = goes.isEmpty ? [] : [{ range: goes, hoverMessage }];
+    if (text === '') return { old, new: [] };
+    const { line, character } = goes.start;
+    const drawn = { old: document.getText(goes), new: text };
+    const isBelow = line > 0 && insertsBelow(drawn, character);
+    const at = isBelow ? document.lineAt(line - 1).range.end : goes.end;
+    const contentText = onOneLine(text, isBelow).replaceAll(' ', NO_BREAK_SPACE);
+    const range = new vscode.Range(at, at);
+    return { old, new: [{ range, renderOptions: { after: { contentText } }, hoverMessage }] };
 }

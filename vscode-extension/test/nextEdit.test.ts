@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import manifest from '../package.json';
 import {
+    diffOf,
     direction,
     elsewhereOf,
     fileName,
@@ -9,6 +10,7 @@ import {
     keyOf,
     moved,
     onOneLine,
+    previewOf,
     tabIndents,
     type NextEdit,
 } from '../src/core/nextEdit';
@@ -48,6 +50,31 @@ test('a change at the place of an edit ends it', () => {
     assert.equal(moved(insertion, [change(12, 0, 'x')])?.start, 10);
 });
 
+function preview(old: string, comes: string, before = '', behind = '') {
+    const { from, to, text } = previewOf({ ...EDIT, old, new: comes }, before, behind);
+    const whole = before + old + behind;
+    return [whole.slice(before.length + from, before.length + to), text];
+}
+
+test('whole words are drawn of an edit, and nothing that stays', () => {
+    assert.deepEqual(preview('g', 's', 'x.', 'etUser();'), ['getUser', 'setUser']);
+    assert.deepEqual(preview('getUser', 'setUser'), ['getUser', 'setUser']);
+    assert.deepEqual(preview('loads', 'load', 'a ', '('), ['loads', 'load']);
+    assert.deepEqual(preview('s', '', 'file.load', '('), ['loads', 'load']);
+    assert.deepEqual(preview('a.load(1)', 'a.fetch(1)'), ['load', 'fetch']);
+    assert.deepEqual(preview('(', '[', 'größe', 'x'), ['(', '[']);
+    assert.deepEqual(preview('😀', '😁'), ['😀', '😁']);
+    // What is inserted is drawn by itself, as behind a part that was typed.
+    assert.deepEqual(preview('fe', 'fetch'), ['', 'tch']);
+    assert.deepEqual(preview('', 's', 'load', '('), ['', 's']);
+    assert.deepEqual(preview('    tw\n', '    two;\n    three;\n'), ['', 'o;\n    three;']);
+    assert.deepEqual(preview('one;\n', ''), ['one;\n', '']);
+    assert.deepEqual(preview('a(1);\na(2);\n', 'b(1);\nb(2);\n'), [
+        'a(1);\na(2);\n',
+        'b(1);\nb(2);\n',
+    ]);
+});
+
 test('the way to an edit is told in lines, or by its file', () => {
     assert.equal(direction(3, 15, undefined), '→ 12 lines below');
     assert.equal(direction(3, 2, undefined), '→ 1 line above');
@@ -55,17 +82,25 @@ test('the way to an edit is told in lines, or by its file', () => {
     assert.equal(direction(3, 9, 'b.rs'), '→ b.rs:10');
 });
 
-test('several new lines are shown in one, and long ones are cut', () => {
-    assert.equal(onOneLine('one;\r\n    two;\r\n'), 'one; ⏎ two;');
+test('of several new lines the first is shown, and long ones are cut', () => {
+    assert.equal(onOneLine('one;\r\n    two;\r\n'), 'one; ⏎ +1 line');
+    assert.equal(onOneLine('one;\n    two;\n\nthree;'), 'one; ⏎ +3 lines');
+    assert.equal(onOneLine('\n    one;\n    two;'), ' ⏎ one; ⏎ +1 line');
     assert.equal(onOneLine('  fetch'), '  fetch');
+    assert.equal(onOneLine('\n'), '');
     assert.equal([...onOneLine('😀'.repeat(500))].length, 161);
+});
+
+test('the hover tells the whole of an edit', () => {
+    assert.equal(diffOf({ old: 'a;\n', new: 'b;\nc;\n' }), '- a;\n+ b;\n+ c;');
+    assert.equal(diffOf({ old: '', new: 'x' }), '+ x');
 });
 
 test('inserted lines are shown behind the line above them', () => {
     assert.ok(insertsBelow({ old: '', new: '    two;\n' }, 0));
     assert.ok(!insertsBelow({ old: '', new: 'two' }, 0));
     assert.ok(!insertsBelow({ old: 'one;\n', new: 'two;\n' }, 0));
-    assert.equal(onOneLine('    one;\n    two;\n', true), ' ⏎ one; ⏎ two;');
+    assert.equal(onOneLine('    one;\n    two;\n', true), ' ⏎ one; ⏎ +1 line');
 });
 
 test('Tab keeps its meaning where it indents', () => {

@@ -57,6 +57,58 @@ export function moved(edit: NextEdit, changes: readonly Change[]): NextEdit | un
     return { ...edit, start: edit.start + shift, end: edit.end + shift };
 }
 
+/** The lengths of what two texts have in common at their start and at their end. */
+function affixes(one: string, other: string): [head: number, tail: number] {
+    const most = Math.min(one.length, other.length);
+    let head = 0;
+    while (head < most && one[head] === other[head]) head += 1;
+    if (isCut(one, head) || isCut(other, head)) head -= 1;
+    let tail = 0;
+    while (tail < most - head && one.at(-1 - tail) === other.at(-1 - tail)) tail += 1;
+    if (isCut(one, one.length - tail) || isCut(other, other.length - tail)) tail -= 1;
+    return [head, tail];
+}
+
+/** Whether a character of two units would be cut there. */
+function isCut(text: string, at: number): boolean {
+    return at > 0 && (text.codePointAt(at - 1) ?? 0) > 0xffff;
+}
+
+function middle(text: string, [head, tail]: [number, number]): string {
+    return text.slice(head, text.length - tail);
+}
+
+/** What is drawn of an edit: the text that goes, counted from its start, and what comes behind. */
+export interface Preview {
+    from: number;
+    to: number;
+    text: string;
+}
+
+const WORD_AT_END = /[\p{L}\p{M}\p{N}_$]*$/u;
+const WORD_AT_START = /^[\p{L}\p{M}\p{N}_$]*/u;
+
+/**
+ * What is drawn of an edit, if these texts are before its place and behind it. What old and new
+ * text share is left out, but of a word that changes the whole is drawn.
+ */
+export function previewOf(edit: NextEdit, before: string, behind: string): Preview {
+    const shared = affixes(edit.old, edit.new);
+    const [gone, comes] = [middle(edit.old, shared), middle(edit.new, shared)];
+    const [from, to] = [shared[0], edit.old.length - shared[1]];
+    if (gone === '') return { from, to, text: comes };
+    if (`${gone}${comes}`.includes('\n')) {
+        return { from: 0, to: edit.old.length, text: edit.new };
+    }
+    const word = (pattern: RegExp, text: string) => text.match(pattern)?.[0] ?? '';
+    const isWord = (pattern: RegExp) => word(pattern, gone) !== '' || word(pattern, comes) !== '';
+    const head = before + edit.old.slice(0, from);
+    const tail = edit.old.slice(to) + behind;
+    const left = isWord(WORD_AT_START) ? word(WORD_AT_END, head) : '';
+    const right = isWord(WORD_AT_END) ? word(WORD_AT_START, tail) : '';
+    return { from: from - left.length, to: to + right.length, text: left + comes + right };
+}
+
 /** Where the edit is, seen from the cursor, in words. */
 export function direction(cursorLine: number, line: number, file: string | undefined): string {
     if (file !== undefined) return `→ ${file}:${line + 1}`;
@@ -75,16 +127,34 @@ export function insertsBelow(edit: Pick<NextEdit, 'old' | 'new'>, column: number
 }
 
 /**
- * The new text as one line, because a decoration has only one. Whole lines that are drawn behind
- * another one begin with the sign of a line break.
+ * The new text as one line, because a decoration has only one: its first line, and how many follow.
+ * Whole lines that are drawn behind another one begin with the sign of a line break.
  */
 export function onOneLine(text: string, isBelow = false): string {
     const lines = text.replace(/\r?\n$/, '').split(/\r?\n/);
     if (isBelow) lines.unshift('');
-    const joined = lines.map((line, at) => (at === 0 ? line : line.trim())).join(' ⏎ ');
-    const shown = [...joined];
-    const cut = shown.length > SHOWN_CHARS_MAX;
-    return cut ? `${shown.slice(0, SHOWN_CHARS_MAX).join('')}…` : joined;
+    const first = Math.max(
+        lines.findIndex((line) => line.trim() !== ''),
+        0,
+    );
+    const line = first === 0 ? lines[0]! : ` ⏎ ${lines[first]!.trim()}`;
+    const more = lines.length - 1 - first;
+    const chars = [...line];
+    const cut = chars.length > SHOWN_CHARS_MAX;
+    const shown = cut ? `${chars.slice(0, SHOWN_CHARS_MAX).join('')}…` : line;
+    return more === 0 ? shown : `${shown} ⏎ +${more} ${more === 1 ? 'line' : 'lines'}`;
+}
+
+/** What goes and what comes, as a diff. */
+export function diffOf({ old, new: comes }: Pick<NextEdit, 'old' | 'new'>): string {
+    const lines = (text: string, sign: string) =>
+        text === ''
+            ? []
+            : text
+                  .replace(/\r?\n$/, '')
+                  .split(/\r?\n/)
+                  .map((line) => `${sign} ${line}`);
+    return [...lines(old, '-'), ...lines(comes, '+')].join('\n');
 }
 
 /**
