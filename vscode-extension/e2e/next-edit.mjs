@@ -20,6 +20,7 @@ const NONE = { old: '', line: '', new: '', hint: '' };
 
 /** Each story has a file of its own, so that the rule of one says nothing of another. */
 export const files = {
+    'agrees.rs': 'tape.record(1);\ntape.record(2);\ntape.record(3);\n',
     'deleted.rs': TRACED,
     'far.rs': FAR,
     'here.rs': 'queue.push(2);\nqueue.push(3);\n',
@@ -269,6 +270,21 @@ const played = {
         await window.press('Tab');
         await isSaved(at, 'shut.rs', 'end();\nstack.take_one(1);\n');
         await outcomesAre(at, 'shut.rs', ['accepted']);
+    },
+
+    async 'typing that agrees with an edit leaves the rest on screen, and the key makes that'(at) {
+        const { window } = at;
+        await renameTwice(window, 'agrees.rs', 'tape', 'record', 'play_back');
+        await window.press('Alt+n');
+        await shows(window, { old: 'record', new: 'play_back' });
+        await isAt(window, 3);
+        for (let key = 0; key < 'record'.length; key += 1) await window.press('Shift+ArrowRight');
+        await window.type('play');
+        await shows(window, { old: '', new: '_back', hint: '' });
+        await window.shot('next-edit-typed');
+        // Tab may belong to the suggestion list, which has the word of the first two lines.
+        await window.press('Alt+n');
+        await isSaved(at, 'agrees.rs', files['agrees.rs'].replaceAll('record', 'play_back'));
     },
 };
 

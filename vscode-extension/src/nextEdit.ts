@@ -8,7 +8,7 @@ import {
     elsewhereOf,
     fileName,
     keyOf,
-    moved,
+    rebased,
     tabIndents,
     type Elsewhere,
     type NextEdit,
@@ -197,15 +197,20 @@ export class NextEdits implements vscode.Disposable {
     private changed(event: vscode.TextDocumentChangeEvent): void {
         const { document, contentChanges } = event;
         if (contentChanges.length === 0) return;
+        let isAgreed = false;
         if (document.uri.toString() === this.live?.uri) {
-            this.live = moved(this.live, contentChanges);
+            const before = this.live;
+            this.live = rebased(before, contentChanges);
+            isAgreed = this.live !== undefined && this.live.old !== before.old;
             if (!this.live) this.drop();
         }
         if (document !== vscode.window.activeTextEditor?.document) return;
         this.elsewhere = undefined;
         this.draw();
         clearTimeout(this.timer);
-        this.timer = setTimeout(() => void this.ask(AUTOMATIC), RESTS_MS);
+        // What is left of the edit on screen is known, and an older answer says nothing of it.
+        if (isAgreed) this.asked++;
+        else this.timer = setTimeout(() => void this.ask(AUTOMATIC), RESTS_MS);
     }
 
     /** Asks the server, and shows what it answers. Answers whether there is an edit. */

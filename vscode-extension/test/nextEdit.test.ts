@@ -8,9 +8,9 @@ import {
     fileName,
     insertsBelow,
     keyOf,
-    moved,
     onOneLine,
     previewOf,
+    rebased,
     tabIndents,
     type NextEdit,
 } from '../src/core/nextEdit';
@@ -29,13 +29,13 @@ function change(rangeOffset: number, rangeLength: number, text: string) {
 }
 
 test('an edit moves with the changes before it and stays at those behind it', () => {
-    const after = moved(EDIT, [change(20, 1, 'later'), change(0, 2, 'more text')]);
+    const after = rebased(EDIT, [change(20, 1, 'later'), change(0, 2, 'more text')]);
     assert.deepEqual([after?.start, after?.end], [17, 21]);
-    assert.deepEqual(moved(EDIT, [change(14, 0, 'x')]), EDIT);
-    assert.deepEqual(moved(EDIT, []), EDIT);
+    assert.deepEqual(rebased(EDIT, [change(14, 0, 'x')]), EDIT);
+    assert.deepEqual(rebased(EDIT, []), EDIT);
 });
 
-test('a change at the place of an edit ends it', () => {
+test('a change at the place of an edit that disagrees ends it', () => {
     for (const touching of [
         change(11, 1, ''),
         change(10, 0, 'x'),
@@ -43,11 +43,62 @@ test('a change at the place of an edit ends it', () => {
         change(13, 5, ''),
         change(0, 99, ''),
     ]) {
-        assert.equal(moved(EDIT, [touching]), undefined, JSON.stringify(touching));
+        assert.equal(rebased(EDIT, [touching]), undefined, JSON.stringify(touching));
     }
     const insertion = { ...EDIT, end: 10, old: '' };
-    assert.equal(moved(insertion, [change(10, 0, 'x')]), undefined);
-    assert.equal(moved(insertion, [change(12, 0, 'x')])?.start, 10);
+    assert.equal(rebased(insertion, [change(10, 0, 'x')]), undefined);
+    assert.equal(rebased(insertion, [change(12, 0, 'x')])?.start, 10);
+});
+
+/** What is left of an edit while one key after the other changes the text at its place. */
+function typed(edit: NextEdit, ...keys: [at: number, length: number, text: string][]) {
+    return keys.reduce<NextEdit | undefined>(
+        (left, [at, length, text]) => left && rebased(left, [change(at, length, text)]),
+        edit,
+    );
+}
+
+test('of an edit that is typed by hand, what is left stays', () => {
+    const { id, uri, new: comes } = EDIT;
+    const left = (old: string, start = 10) => ({
+        id,
+        uri,
+        start,
+        end: start + old.length,
+        old,
+        new: comes,
+        isBegun: true,
+    });
+    // The old text is selected and typed over, letter by letter.
+    assert.deepEqual(typed(EDIT, [10, 4, 'f']), left('f'));
+    assert.deepEqual(typed(EDIT, [10, 4, 'f'], [11, 0, 'e']), left('fe'));
+    assert.equal(typed(EDIT, [10, 4, 'f'], [11, 0, 'x']), undefined);
+    assert.equal(typed(EDIT, [12, 2, ''], [12, 0, 'x']), undefined);
+    // It is deleted by Backspace, and typed anew.
+    assert.deepEqual(typed(EDIT, [13, 1, ''], [12, 1, '']), left('lo'));
+    assert.deepEqual(typed(EDIT, [13, 1, ''], [12, 1, ''], [11, 1, ''], [10, 1, '']), left(''));
+    // The new text comes in front of it.
+    assert.deepEqual(typed(EDIT, [10, 0, 'f'], [0, 0, 'xx']), left('fload', 12));
+    // Once it has all been typed, nothing is left.
+    assert.equal(typed(EDIT, [10, 4, 'fetc'], [14, 0, 'h']), undefined);
+    const insertion = { ...EDIT, end: 10, old: '', new: ', 2' };
+    assert.equal(typed(insertion, [10, 0, ','])?.old, ',');
+    assert.equal(typed(insertion, [10, 0, ','], [11, 0, ' '])?.old, ', ');
+});
+
+test('Enter at the end of the line above begins the lines that an edit inserts', () => {
+    for (const lineBreak of ['\n', '\r\n']) {
+        const lines = { ...EDIT, end: 10, old: '', new: `    two;${lineBreak}` };
+        const at = 10 - lineBreak.length;
+        const begun = typed(lines, [at, 0, `${lineBreak}    `]);
+        assert.equal(begun?.old, `    ${lineBreak}`);
+        assert.equal(begun.start, 10);
+        assert.equal(typed(begun, [14, 0, 't'])?.old, `    t${lineBreak}`);
+        assert.equal(typed(begun, [14, 0, 'x']), undefined);
+        // A line that is indented otherwise is another one, and the edit stays below it.
+        const other = typed(lines, [at, 0, `${lineBreak}\t`]);
+        assert.deepEqual([other?.start, other?.old], [11 + lineBreak.length, '']);
+    }
 });
 
 function preview(old: string, comes: string, before = '', behind = '') {

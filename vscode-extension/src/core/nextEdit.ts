@@ -10,6 +10,8 @@ export interface NextEdit {
     /** What must stand there for the edit to be made. */
     old: string;
     new: string;
+    /** Whether the user has begun to make it by hand. */
+    isBegun?: true;
 }
 
 /** A place in a file that is not open. The edit is asked for once it is. */
@@ -44,17 +46,69 @@ export interface Change {
 /** A longer text is cut on screen. */
 const SHOWN_CHARS_MAX = 160;
 
-/** The edit after the changes of one event. Undefined if one of them touches its place. */
-export function moved(edit: NextEdit, changes: readonly Change[]): NextEdit | undefined {
+/**
+ * What is left of the edit after the changes of one event. A change at its place that agrees with
+ * it, such as typing the new text, is a part of it, and `old` is then what stands there. Undefined
+ * if the edit has been made, or if a change disagrees.
+ */
+export function rebased(edit: NextEdit, changes: readonly Change[]): NextEdit | undefined {
+    const turned = changes.map((change) => turnedDown(edit, change) ?? change);
+    const left = rebasedAsIs(edit, turned);
+    const isTurned = turned.some((change, at) => change !== changes[at]);
+    return left ?? (isTurned ? rebasedAsIs(edit, changes) : undefined);
+}
+
+/**
+ * Who presses Enter at the end of the line above inserts a line where the edit inserts lines: a
+ * line break before another one is the same text as a line break behind it.
+ */
+function turnedDown(edit: NextEdit, change: Change): Change | undefined {
+    const lineBreak = change.text.match(/^\r?\n/)?.[0];
+    if (lineBreak === undefined || edit.old !== '' || !edit.new.endsWith('\n')) return undefined;
+    const isAbove = change.rangeOffset + lineBreak.length === edit.start;
+    if (!isAbove || change.rangeLength > 0) return undefined;
+    const text = change.text.slice(lineBreak.length) + lineBreak;
+    return { rangeOffset: edit.start, rangeLength: 0, text };
+}
+
+function rebasedAsIs(edit: NextEdit, changes: readonly Change[]): NextEdit | undefined {
     let shift = 0;
+    const inside: Change[] = [];
     // The offsets of an event's changes are all meant for the text before it.
-    for (const { rangeOffset, rangeLength, text } of changes) {
+    for (const change of changes) {
+        const { rangeOffset, rangeLength, text } = change;
         const end = rangeOffset + rangeLength;
         const isInsertionAtStart = end === edit.start && rangeLength === 0;
+        const isInsertionAtEnd = rangeOffset === edit.end && rangeLength === 0;
         if (end <= edit.start && !isInsertionAtStart) shift += text.length - rangeLength;
+        else if (isInsertionAtEnd || (rangeOffset >= edit.start && end <= edit.end))
+            inside.push(change);
         else if (rangeOffset < edit.end || rangeOffset === edit.start) return undefined;
     }
-    return { ...edit, start: edit.start + shift, end: edit.end + shift };
+    const [start, end] = [edit.start + shift, edit.end + shift];
+    if (inside.length === 0) return { ...edit, start, end };
+    inside.sort((one, other) => other.rangeOffset - one.rangeOffset);
+    const now = inside.reduce((text, { rangeOffset, rangeLength, text: comes }) => {
+        const at = rangeOffset - edit.start;
+        return text.slice(0, at) + comes + text.slice(at + rangeLength);
+    }, edit.old);
+    if (agrees(edit, now)) {
+        return { ...edit, start, end: start + now.length, old: now, isBegun: true };
+    }
+    // A text behind the place is none of the edit's business, unless it is where the user types it.
+    const isBehind = inside.every(({ rangeOffset }) => rangeOffset === edit.end);
+    const stays = isBehind && edit.old !== '' && !edit.isBegun && now !== edit.new;
+    return stays ? { ...edit, start, end } : undefined;
+}
+
+/**
+ * Whether a text is on the way from the old text to the new one: the beginning and the end of the
+ * new one, and between them what is left of that which goes.
+ */
+function agrees(edit: NextEdit, now: string): boolean {
+    if (now === edit.new) return false;
+    const gone = middle(edit.old, affixes(edit.old, edit.new));
+    return gone.includes(middle(now, affixes(now, edit.new)));
 }
 
 /** The lengths of what two texts have in common at their start and at their end. */
