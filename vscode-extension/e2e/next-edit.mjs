@@ -15,6 +15,9 @@ const OPENED = ['one', 'two', 'three', 'four']
     .map((name) => `fn ${name}() {\n    open(${name});\n    read(${name});\n}\n`)
     .join('\n');
 
+/** The fourth line is blank, where Tab indents. */
+const FILLS = 'tank.fill(1);\ntank.fill(2);\ntank.fill(3);\n\ntank.fill(4);\n';
+
 /** Nothing of a next edit is on screen. */
 const NONE = { old: '', line: '', new: '', hint: '' };
 
@@ -25,9 +28,11 @@ export const files = {
     'far.rs': FAR,
     'here.rs': 'queue.push(2);\nqueue.push(3);\n',
     'inserted.rs': OPENED,
+    'moves.rs': 'wheel.turn(1);\nwheel.turn(2);\nwheel.turn(3);\n\n\nend();\n',
     'other.rs': 'queue.push(1);\n',
     'shut.rs': 'end();\nstack.pop_one(1);\n',
     'shutters.rs': 'stack.pop_one(2);\nstack.pop_one(3);\n',
+    'thinks.rs': FILLS,
     'walk.rs': LOADS,
 };
 
@@ -151,6 +156,25 @@ async function isAt(window, expected) {
     );
 }
 
+/** Goes to the next edit by Tab, once that is on screen, and makes it by Tab there. */
+async function walkTo(window, number) {
+    await window.press('Tab');
+    await isAt(window, number);
+    await window.isDrawn();
+    await window.press('Tab');
+}
+
+/** Does something while the daemon answers nothing, as if a model took its time. */
+async function whileItThinks({ hone }, act) {
+    const { pid } = hone.status().daemon;
+    process.kill(pid, 'SIGSTOP');
+    try {
+        await act();
+    } finally {
+        process.kill(pid, 'SIGCONT');
+    }
+}
+
 /** Puts the cursor into this line of the open file, as far left as it goes. */
 async function goTo(window, number) {
     await window.press('Control+Home');
@@ -208,6 +232,7 @@ const played = {
 
     async 'lines that were deleted twice are deleted where they come next'(at) {
         const { window } = at;
+        const trace = '    trace();\n';
         await window.file('deleted.rs');
         await goTo(window, 2);
         await window.press('Control+Shift+K');
@@ -215,8 +240,13 @@ const played = {
         await window.press('Control+Shift+K', 'Alt+n');
         await shows(window, { old: '    trace();', new: '' });
         await window.shot('next-edit-deleted');
-        for (let walk = 0; walk < 3; walk += 1) await window.press('Tab');
-        await isSaved(at, 'deleted.rs', TRACED.replaceAll('    trace();\n', ''));
+        await window.press('Tab');
+        const last = TRACED.lastIndexOf(trace);
+        const left = TRACED.slice(0, last).replaceAll(trace, '') + TRACED.slice(last);
+        await isSaved(at, 'deleted.rs', left);
+        await shows(window, { old: '    trace();', new: '' });
+        await walkTo(window, 14);
+        await isSaved(at, 'deleted.rs', TRACED.replaceAll(trace, ''));
         await outcomesAre(at, 'deleted.rs', ['accepted', 'accepted']);
     },
 
@@ -235,7 +265,9 @@ const played = {
         await window.press('Alt+n');
         await shows(window, { old: '', new: ' ⏎ check(three);' });
         await window.shot('next-edit-inserted');
-        for (let walk = 0; walk < 3; walk += 1) await window.press('Tab');
+        await window.press('Tab');
+        await shows(window, { old: '', new: ' ⏎ check(four);' });
+        await walkTo(window, 21);
         const whole = OPENED.replaceAll(
             /open\((.*)\);\n/g,
             (open, name) => `${open}    check(${name});\n`,
@@ -270,6 +302,37 @@ const played = {
         await window.press('Tab');
         await isSaved(at, 'shut.rs', 'end();\nstack.take_one(1);\n');
         await outcomesAre(at, 'shut.rs', ['accepted']);
+    },
+
+    async 'while the next edit is thought of, Tab is the user’s'(at) {
+        const { window } = at;
+        await renameTwice(window, 'thinks.rs', 'tank', 'fill', 'drain');
+        await window.press('Alt+n');
+        await shows(window, { old: 'fill', new: 'drain' });
+        await isAt(window, 3);
+        const made = FILLS.replaceAll('fill', 'drain').replace('drain(4)', 'fill(4)');
+        await whileItThinks(at, async () => {
+            await window.press('Tab');
+            await isSaved(at, 'thinks.rs', made);
+            await window.press('ArrowDown', 'Home', 'Tab');
+            await isSaved(at, 'thinks.rs', made.replace('\n\n', '\n    \n'));
+            await isAt(window, 4);
+        });
+        await outcomesAre(at, 'thinks.rs', ['accepted']);
+        await shows(window, NONE);
+    },
+
+    async 'who moves on while the key waits for an edit is shown it, and stays where they are'(at) {
+        const { window } = at;
+        await renameTwice(window, 'moves.rs', 'wheel', 'turn', 'spin');
+        await whileItThinks(at, async () => {
+            await window.press('Alt+n', 'Control+End');
+            await isAt(window, 7);
+        });
+        await shows(window, { old: 'turn', new: 'spin' });
+        await isAt(window, 7);
+        await window.press('Alt+n');
+        await isAt(window, 3);
     },
 
     async 'typing that agrees with an edit leaves the rest on screen, and the key makes that'(at) {

@@ -29,9 +29,6 @@ import { isEnabled, isLanguageOn, vimHasKeys } from './settings';
 /** A pause after the last change. A completion of the line comes first. */
 const RESTS_MS = 250;
 
-/** Keys that wait while an edit is made and the next one is asked for. More are dropped. */
-const STEPS_MAX = 4;
-
 /** LSP's `InlineCompletionTriggerKind`. */
 const INVOKED = 1;
 const AUTOMATIC = 2;
@@ -45,6 +42,16 @@ const HAS_KEYS = 'hone.nextEdit';
 
 /** There is an edit, and it can be turned down. */
 const IS_SHOWN = 'hone.nextEditShown';
+
+/** A document and where the cursor is in it. */
+interface Moment {
+    editor: vscode.TextEditor;
+    version: number;
+    selection: vscode.Selection;
+}
+
+/** What a request brought: an edit or a place, or none. What comes too late is not looked at. */
+type Found = 'something' | 'nothing' | 'late';
 
 export class NextEdits implements vscode.Disposable {
     private readonly subscriptions: vscode.Disposable[];
@@ -68,9 +75,10 @@ export class NextEdits implements vscode.Disposable {
     /** Where it is said. The next step takes it back. */
     private said: vscode.Disposable | undefined;
     private timer: NodeJS.Timeout | undefined;
-    /** The last step of the walk, and how many have not ended. Each waits for the one before. */
-    private lastStep = Promise.resolve();
-    private steps = 0;
+    /** Whether a step of the walk is being made. Keys are dropped meanwhile. */
+    private isStepping = false;
+    /** Where a key has asked for an edit, as long as there is no answer. */
+    private awaited: Moment | undefined;
 
     constructor(private readonly server: Server) {
         this.subscriptions = [
@@ -87,41 +95,50 @@ export class NextEdits implements vscode.Disposable {
         ];
     }
 
-    /** Whoever presses the key fast gets every step, and no tab in the text between two edits. */
-    private next(): Promise<void> {
-        if (this.steps === STEPS_MAX) return this.lastStep;
-        this.steps++;
-        const step = () => this.step();
-        this.lastStep = this.lastStep.then(step, step).finally(() => {
-            this.steps--;
-            this.draw();
-        });
-        return this.lastStep;
+    /**
+     * A step ends before the wait for the next edit, which a model may write for seconds. The keys
+     * are the user's meanwhile.
+     */
+    private async next(): Promise<void> {
+        if (this.isStepping) return;
+        this.isStepping = true;
+        try {
+            await this.step();
+        } finally {
+            this.isStepping = false;
+        }
     }
 
     /** Goes to the edit, which it asks for if there is none, or makes it if the cursor is there. */
     private async step(): Promise<void> {
         this.said?.dispose();
         const edit = this.live;
-        if (!edit) return this.find();
+        if (!edit) {
+            if (this.elsewhere) await this.open(this.elsewhere);
+            void this.find();
+            return;
+        }
         const editor = vscode.window.activeTextEditor;
         const place = editor && this.placeAtCursor(editor);
         if (place) await this.make(editor, edit, place);
         else await this.go(edit);
     }
 
-    /** Asks for an edit, and goes there. */
+    /** Asks for an edit, and goes there if the user still waits for it. */
     private async find(): Promise<void> {
-        if (this.elsewhere) await this.open(this.elsewhere);
-        const asked = vscode.window.activeTextEditor;
+        const editor = vscode.window.activeTextEditor;
+        // Who presses the key once more would only have the model begin anew.
+        if (!editor || (this.awaited && isStill(this.awaited))) return;
+        const moment = momentOf(editor);
+        this.awaited = moment;
         const found = await this.ask(INVOKED);
-        if (!found) {
+        if (this.awaited === moment) this.awaited = undefined;
+        if (found === 'late' || !isStill(moment)) return;
+        if (found === 'nothing') {
             const text = `Hone: ${this.otherwise}`;
             this.said = vscode.window.setStatusBarMessage(text, SAID_MS);
         }
-        const editor = vscode.window.activeTextEditor;
-        if (!this.live || !editor || editor !== asked || this.placeAtCursor(editor)) return;
-        await this.go(this.live);
+        if (this.live && !this.placeAtCursor(editor)) await this.go(this.live);
     }
 
     private async go(edit: NextEdit): Promise<void> {
@@ -184,7 +201,7 @@ export class NextEdits implements vscode.Disposable {
         const behind = edit.start + edit.new.replace(/\r?\n$/, '').length;
         this.bring(editor, document.positionAt(behind));
         await vscode.commands.executeCommand(ACCEPT_COMMAND, edit.id);
-        await this.ask(kind);
+        if (this.isLastChangeOf(document)) void this.ask(kind);
     }
 
     private dismiss(): void {
@@ -210,15 +227,21 @@ export class NextEdits implements vscode.Disposable {
         clearTimeout(this.timer);
         // What is left of the edit on screen is known, and an older answer says nothing of it.
         if (isAgreed) this.asked++;
-        else this.timer = setTimeout(() => void this.ask(AUTOMATIC), RESTS_MS);
+        else this.askAfter(RESTS_MS);
     }
 
-    /** Asks the server, and shows what it answers. Answers whether there is an edit. */
-    private async ask(kind: number): Promise<boolean> {
+    private askAfter(ms: number): void {
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => void this.ask(AUTOMATIC), ms);
+    }
+
+    /** Asks the server, and shows what it answers. */
+    private async ask(kind: number): Promise<Found> {
         clearTimeout(this.timer);
         const [client, editor] = [this.server.connected, vscode.window.activeTextEditor];
-        if (!client || !editor || !isWanted(editor.document, kind)) return false;
+        if (!client || !editor || !isWanted(editor.document, kind)) return 'nothing';
         const { document, selection } = editor;
+        const moment = momentOf(editor);
         const number = ++this.asked;
         const textDocument = {
             ...client.code2ProtocolConverter.asTextDocumentIdentifier(document),
@@ -232,26 +255,26 @@ export class NextEdits implements vscode.Disposable {
                 position,
                 context,
             });
-            if (number !== this.asked) return false;
+            if (number !== this.asked || document.version !== moment.version) return 'late';
             const [found] = answer.edits;
             this.otherwise = reasonOf(answer)?.sentence ?? NO_EDIT;
             // What came with a key stays as long as it fits.
             if (!found && kind === AUTOMATIC && this.kind === INVOKED)
-                return this.live !== undefined;
+                return this.live ? 'something' : 'nothing';
             const before = this.live?.id;
             this.live = found && editOf(found);
             this.elsewhere = this.live ? undefined : elsewhereOf(answer);
             this.kind = kind;
-            if (kind === INVOKED) this.rest(editor);
+            if (kind === INVOKED && isStill(moment)) this.rest(editor);
             this.draw();
-            if (!this.live) return this.elsewhere !== undefined;
+            if (!this.live) return this.elsewhere ? 'something' : 'nothing';
             if (this.live.id !== before) {
                 void client.sendNotification(didShowEdit, itemReference(this.live.id));
             }
-            return true;
+            return 'something';
         } catch {
             // The server has ended, which the status bar shows.
-            return false;
+            return 'nothing';
         }
     }
 
@@ -321,7 +344,7 @@ export class NextEdits implements vscode.Disposable {
 
     private hide(): void {
         this.painter.clear();
-        setContext(HAS_KEYS, this.steps > 0);
+        setContext(HAS_KEYS, false);
         setContext(IS_SHOWN, false);
     }
 
@@ -357,6 +380,16 @@ function windowPlatform(): string | undefined {
 function isWanted(document: vscode.TextDocument, kind: number): boolean {
     if (vscode.languages.match(DOCUMENTS, document) === 0) return false;
     return kind === INVOKED || (isEnabled() && isLanguageOn(document.languageId));
+}
+
+function momentOf(editor: vscode.TextEditor): Moment {
+    return { editor, version: editor.document.version, selection: editor.selection };
+}
+
+/** Whether neither the text nor the cursor has changed since. */
+function isStill({ editor, version, selection }: Moment): boolean {
+    const isThere = editor === vscode.window.activeTextEditor;
+    return isThere && editor.document.version === version && editor.selection.isEqual(selection);
 }
 
 function documentOf(uri: string): vscode.TextDocument | undefined {
