@@ -47,6 +47,8 @@ export function activate(context: vscode.ExtensionContext): void {
         provider,
         new Focus(server),
         nextEdits,
+        provider.onPart(() => nextEdits.acceptedPart()),
+        server.onAccepted(() => nextEdits.accepted()),
         pages,
         recorder,
         warmStart,

@@ -4,12 +4,14 @@
 import * as vscode from 'vscode';
 import { DOCUMENTS } from './client';
 import {
+    afterOf,
     direction,
     elsewhereOf,
     fileName,
     keyOf,
     rebased,
     tabIndents,
+    type After,
     type Elsewhere,
     type NextEdit,
 } from './core/nextEdit';
@@ -68,6 +70,8 @@ export class NextEdits implements vscode.Disposable {
     private brought: { uri: string; position: vscode.Position } | undefined;
     /** The document that an edit was made in last, and its version after it. */
     private made: { document: vscode.TextDocument; version: number } | undefined;
+    /** What happened to the text of this window last. */
+    private after: After | undefined;
     /** Requests so far. Only the newest one is shown. */
     private asked = 0;
     /** Why the last request brought nothing. */
@@ -180,6 +184,19 @@ export class NextEdits implements vscode.Disposable {
         this.brought = { uri: document.uri.toString(), position: selection.active };
     }
 
+    /** Is called when an offer was accepted. The server decides how long the text must rest. */
+    accepted(): void {
+        const document = vscode.window.activeTextEditor?.document;
+        if (!document || this.isLastChangeOf(document)) return;
+        this.after = 'accept';
+        this.askAfter(0);
+    }
+
+    /** Is called when a part of an offer was accepted. The rest of it is still on screen. */
+    acceptedPart(): void {
+        this.after = 'accept';
+    }
+
     /** Whether the last change of a document is an edit of this class, and not typed. */
     isLastChangeOf(document: vscode.TextDocument): boolean {
         return this.made?.document === document && this.made.version === document.version;
@@ -222,12 +239,18 @@ export class NextEdits implements vscode.Disposable {
             if (!this.live) this.drop();
         }
         if (document !== vscode.window.activeTextEditor?.document) return;
+        this.after = this.howItCame(event);
         this.elsewhere = undefined;
         this.draw();
         clearTimeout(this.timer);
         // What is left of the edit on screen is known, and an older answer says nothing of it.
         if (isAgreed) this.asked++;
         else this.askAfter(RESTS_MS);
+    }
+
+    private howItCame({ document, contentChanges, reason }: vscode.TextDocumentChangeEvent) {
+        if (reason !== undefined) return 'undo';
+        return this.isLastChangeOf(document) ? 'accept' : afterOf(contentChanges);
     }
 
     private askAfter(ms: number): void {
@@ -239,7 +262,7 @@ export class NextEdits implements vscode.Disposable {
     private async ask(kind: number): Promise<Found> {
         clearTimeout(this.timer);
         const [client, editor] = [this.server.connected, vscode.window.activeTextEditor];
-        if (!client || !editor || !isWanted(editor.document, kind)) return 'nothing';
+        if (!client || !editor || !isWanted(editor, kind)) return 'nothing';
         const { document, selection } = editor;
         const moment = momentOf(editor);
         const number = ++this.asked;
@@ -249,7 +272,7 @@ export class NextEdits implements vscode.Disposable {
         };
         const position = client.code2ProtocolConverter.asPosition(selection.active);
         try {
-            const context = { triggerKind: kind };
+            const context = { triggerKind: kind, ...(this.after && { after: this.after }) };
             const answer = await client.sendRequest(inlineEdit, {
                 textDocument,
                 position,
@@ -318,10 +341,8 @@ export class NextEdits implements vscode.Disposable {
 
     /** The way to the edit, and the key that goes there. */
     private hint(editor: vscode.TextEditor, way: string): string {
-        const { selections, selection } = editor;
         // Tab indents what is selected, and belongs to Vim where that is.
-        const isCaret = selections.length === 1 && selection.isEmpty;
-        const tabGoes = isCaret && this.isTabFree(editor) && !vimHasKeys();
+        const tabGoes = isCaret(editor) && this.isTabFree(editor) && !vimHasKeys();
         return `${way} (${keyOf(tabGoes, windowPlatform())})`;
     }
 
@@ -377,9 +398,19 @@ function windowPlatform(): string | undefined {
     return isHere ? process.platform : undefined;
 }
 
-function isWanted(document: vscode.TextDocument, kind: number): boolean {
+/**
+ * Who has selected something, as in a placeholder of a snippet, or writes at several places, is in
+ * the middle of something else. The key is answered all the same.
+ */
+function isWanted(editor: vscode.TextEditor, kind: number): boolean {
+    const { document } = editor;
     if (vscode.languages.match(DOCUMENTS, document) === 0) return false;
-    return kind === INVOKED || (isEnabled() && isLanguageOn(document.languageId));
+    if (kind === INVOKED) return true;
+    return isEnabled() && isLanguageOn(document.languageId) && isCaret(editor);
+}
+
+function isCaret({ selections, selection }: vscode.TextEditor): boolean {
+    return selections.length === 1 && selection.isEmpty;
 }
 
 function momentOf(editor: vscode.TextEditor): Moment {

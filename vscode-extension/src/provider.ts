@@ -41,6 +41,10 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
     private readonly lastReason = new LastReason();
     private readonly askEmitter = new vscode.EventEmitter<vscode.TextDocument>();
 
+    private readonly partEmitter = new vscode.EventEmitter<void>();
+
+    /** Fires when a part of an offer was accepted. */
+    readonly onPart = this.partEmitter.event;
     /** Fires when the editor asks for offers as the user types. */
     readonly onAsk = this.askEmitter.event;
 
@@ -161,6 +165,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
             ...itemReference(id),
             acceptedLength,
         });
+        this.partEmitter.fire();
     }
 
     /** Both the Escape key and the proposed API may report a rejection. It is sent once. */
@@ -185,6 +190,7 @@ export class Provider implements vscode.InlineCompletionItemProvider, vscode.Dis
 
     dispose(): void {
         this.askEmitter.dispose();
+        this.partEmitter.dispose();
         for (const subscription of this.subscriptions) subscription.dispose();
     }
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import manifest from '../package.json';
 import {
+    afterOf,
     diffOf,
     direction,
     elsewhereOf,
@@ -124,6 +125,20 @@ test('whole words are drawn of an edit, and nothing that stays', () => {
         'a(1);\na(2);\n',
         'b(1);\nb(2);\n',
     ]);
+});
+
+test('the server is told how the text has changed', () => {
+    const after = (text: string, length = 0) => afterOf([change(5, length, text)]);
+    assert.equal(after('x'), 'typing');
+    assert.equal(after('', 7), 'typing');
+    assert.equal(after(`\n${' '.repeat(20)}`), 'typing');
+    assert.equal(after('one;\ntwo;'), 'paste');
+    assert.equal(after('a line of more than a few'), 'paste');
+    assert.equal(after('anEntryOfTheSuggestionList', 2), 'typing');
+    assert.equal(after('anEntryOfTheSuggestionList'), 'typing');
+    assert.equal(after('a line that a tool has formatted', 30), undefined);
+    assert.equal(afterOf([change(5, 0, 'x'), change(9, 0, 'x')]), undefined);
+    assert.equal(afterOf([]), undefined);
 });
 
 test('the way to an edit is told in lines, or by its file', () => {

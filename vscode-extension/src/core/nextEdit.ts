@@ -163,6 +163,27 @@ export function previewOf(edit: NextEdit, before: string, behind: string): Previ
     return { from: from - left.length, to: to + right.length, text: left + comes + right };
 }
 
+/** What happened to the text last, as the server is told. */
+export type After = 'typing' | 'paste' | 'undo' | 'accept';
+
+/** From how many characters on an insertion is no typing. */
+const PASTED_CHARS_MIN = 16;
+
+/**
+ * How the changes of one event came about, which are neither undone nor of Hone. Undefined if that
+ * cannot be told, as where a tool has changed several places.
+ */
+export function afterOf(changes: readonly Change[]): After | undefined {
+    const [change] = changes;
+    if (!change || changes.length > 1) return undefined;
+    // Enter inserts line breaks and blanks alone, and an entry of the suggestion list has none.
+    const text = change.text.trim();
+    const isLong = text.length >= PASTED_CHARS_MIN || text.includes('\n');
+    if (!isLong || !/\s/.test(text)) return 'typing';
+    // What replaces a text may be of a tool that formats.
+    return change.rangeLength === 0 ? 'paste' : undefined;
+}
+
 /** Where the edit is, seen from the cursor, in words. */
 export function direction(cursorLine: number, line: number, file: string | undefined): string {
     if (file !== undefined) return `→ ${file}:${line + 1}`;

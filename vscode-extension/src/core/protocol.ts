@@ -8,6 +8,7 @@ import {
     type Range,
     type TextDocumentPositionParams,
 } from 'vscode-languageserver-protocol';
+import type { After } from './nextEdit';
 import type { StatusLine } from './status';
 
 /**
@@ -32,7 +33,7 @@ export const didFocus = new NotificationType<TextDocumentPositionParams>('textDo
 export const inlineEdit = new RequestType<
     TextDocumentPositionParams & {
         textDocument: { version: number };
-        context: { triggerKind: number };
+        context: { triggerKind: number; after?: After };
     },
     { edits: InlineEdit[] },
     void
