@@ -59,6 +59,20 @@ return {
     end,
   },
   {
+    'a position in the text of a place is found, and in the line around it',
+    function()
+      local place = { start = { 3, 4 }, stop = { 4, 2 } }
+      check.equal({ 3, 4 }, places.at(place, 'ab\ncd', 0))
+      check.equal({ 3, 1 }, places.at(place, 'ab\ncd', -3))
+      check.equal({ 3, 6 }, places.at(place, 'ab\ncd', 2))
+      check.equal({ 4, 1 }, places.at(place, 'ab\ncd', 4))
+      check.equal({ 4, 5 }, places.at(place, 'ab\ncd', 8))
+      local buf = buffer({ 'one two', 'three' })
+      local around = { places.around(buf, { start = { 0, 3 }, stop = { 1, 2 } }) }
+      check.equal({ 'one', 'ree' }, around)
+    end,
+  },
+  {
     'a place that ends before it begins has no text',
     function()
       local place = { start = { 1, 0 }, stop = { 0, 1 } }

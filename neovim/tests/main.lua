@@ -11,6 +11,7 @@ local suites = {
   'unit',
   'program',
   'edit_place',
+  'edit_rest',
   'fake',
   'repeats',
   'snippets',

@@ -19,6 +19,24 @@ end
 
 local SCRIPT = { old = 'load', new = 'fetch' }
 
+--- No edit comes by itself, and no suggestion.
+local BY_KEY = 'vim.b.hone_enabled = false'
+
+--- A mapping by which a test sees that a key did what it does without Hone.
+local ESCAPES = [[vim.keymap.set('n', '<Esc>', function() vim.g.escaped = 1 end)]]
+
+local function wait_for_escape(editor)
+  wait.until_('the own mapping', function()
+    return vim.trim(editor:eval('get(g:, "escaped", 0)')) == '1'
+  end)
+end
+
+local function wait_for_cursor(editor, row)
+  wait.until_(('the cursor in line %d'):format(row), function()
+    return tonumber(editor:eval('line(".")')) == row
+  end)
+end
+
 return {
   {
     'a next edit is drawn with its old and its new text, and nothing changes by itself',
@@ -113,8 +131,7 @@ return {
   {
     'Escape turns it down and does what it did before where there is none',
     function(home)
-      local init = [[vim.keymap.set('n', '<Esc>', function() vim.g.escaped = 1 end)]]
-      local editor, server = open(home, 'esc.txt', 'one();\nload(1);\n', SCRIPT, init)
+      local editor, server = open(home, 'esc.txt', 'one();\nload(1);\n', SCRIPT, ESCAPES)
       editor:type('x')
       editor:wait_for('loadfetch(1);')
       editor:press('Escape')
@@ -123,9 +140,7 @@ return {
       editor:wait_until_gone('loadfetch')
       check.equal('0', vim.trim(editor:eval('get(g:, "escaped", 0)')))
       editor:press('Escape')
-      wait.until_('the own mapping', function()
-        return vim.trim(editor:eval('get(g:, "escaped", 0)')) == '1'
-      end)
+      wait_for_escape(editor)
     end,
   },
   {
@@ -167,6 +182,19 @@ return {
       editor:eval(('execute("%s; require(\'hone\').next_edit()")'):format(change))
       editor:rest()
       check.equal({ 'ne();', 'lxxd(1);', 'last();' }, editor:lines())
+    end,
+  },
+  {
+    'of a word that changes the whole is drawn, and lines that change are drawn as lines',
+    function(home)
+      local word = { old = 'g', new = 's' }
+      local editor = open(home, 'word.txt', 'one();\nx.getUser();\n', word, BY_KEY)
+      editor:press('M-n')
+      editor:wait_for('x.getUsersetUser();')
+      local lines = { old = 'load(1)', new = 'load(\n  1\n)' }
+      editor = open(home, 'split.txt', 'one();\nload(1);\nend();\n', lines, BY_KEY)
+      editor:press('M-n')
+      editor:wait_for('load(1);\nload(\n  1\n);\nend();')
     end,
   },
   {

@@ -50,6 +50,30 @@ function M.text(buf, place)
   return table.concat(lines, '\n') .. (over and not is_empty and '\n' or '')
 end
 
+--- The text of the line before a place, and behind it.
+---@return string, string
+function M.around(buf, place)
+  local function line(row)
+    return api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ''
+  end
+  local start, stop = place.start, place.stop
+  return line(start[1]):sub(1, start[2]), line(stop[1]):sub(stop[2] + 1)
+end
+
+--- The position so many bytes behind the start of a text at a place. With fewer than none, or more
+--- than the text has, it is in the line before it or behind it.
+---@return { [1]: integer, [2]: integer }
+function M.at(place, text, offset)
+  if offset <= 0 then
+    return { place.start[1], place.start[2] + offset }
+  elseif offset >= #text then
+    return { place.stop[1], place.stop[2] + offset - #text }
+  end
+  local lines = vim.split(text:sub(1, offset), '\n', { plain = true })
+  local column = #lines == 1 and place.start[2] or 0
+  return { place.start[1] + #lines - 1, column + #lines[#lines] }
+end
+
 --- Puts a text at a place, in one step of undo.
 function M.replace(buf, place, text)
   local start, stop, over = clamp(buf, place)

@@ -118,7 +118,7 @@ local function draw()
     drop()
     return
   end
-  painter.draw(live.buf, here, live.new)
+  painter.draw(live.buf, here, live.old, live.new)
   if not is_on_screen(here) and not session.is_visible() then
     painter.hint(direction(here))
   end

@@ -1,6 +1,8 @@
 --- Draws a next edit: the old text and the new one where they are, and a hint with the distance if
 --- that is not on screen.
 
+local places = require('hone.edit_place')
+local rest = require('hone.edit_rest')
 local api = vim.api
 
 local M = {}
@@ -58,19 +60,41 @@ local function draw_new(buf, place, new)
   })
 end
 
+--- Draws what becomes of lines that change in their middle, below them.
+local function draw_lines(buf, row, text)
+  api.nvim_buf_set_extmark(buf, namespace, math.min(row, api.nvim_buf_line_count(buf) - 1), 0, {
+    virt_lines = virtual(vim.split(text, '\n', { plain = true })),
+  })
+end
+
 --- Draws old and new text at the place.
 ---@param place hone.Place
-function M.draw(buf, place, new)
-  if place.start[1] ~= place.stop[1] or place.start[2] ~= place.stop[2] then
-    api.nvim_buf_set_extmark(buf, namespace, place.start[1], place.start[2], {
-      end_row = place.stop[1],
-      end_col = place.stop[2],
+---@param old string
+---@param new string
+function M.draw(buf, place, old, new)
+  local before, behind = places.around(buf, place)
+  local shown = rest.preview(old, new, before, behind)
+  local start, stop = places.at(place, old, shown.from), places.at(place, old, shown.to)
+  local replaces = shown.from < shown.to
+  if replaces then
+    api.nvim_buf_set_extmark(buf, namespace, start[1], start[2], {
+      end_row = stop[1],
+      end_col = stop[2],
       hl_group = OLD,
       strict = false,
     })
   end
-  if new ~= '' then
-    draw_new(buf, place, new)
+  if shown.text == '' then
+    return
+  end
+  local here = { start = start, stop = stop }
+  local has_lines = start[1] ~= stop[1] or shown.text:find('\n', 1, true)
+  local is_whole = start[2] == 0 and stop[2] == 0 and vim.endswith(shown.text, '\n')
+  before, behind = places.around(buf, here)
+  if has_lines and not is_whole and (replaces or behind ~= '') then
+    draw_lines(buf, stop[1], before .. shown.text .. behind)
+  else
+    draw_new(buf, here, shown.text)
   end
 end
 
