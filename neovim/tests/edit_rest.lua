@@ -1,7 +1,13 @@
---- What is drawn of a next edit.
+--- What is left of a next edit, and what is drawn of it.
 
 local check = require('check')
 local rest = require('hone.edit_rest')
+
+local EDIT = { old = 'load', new = 'fetch' }
+
+local function left(old, new, now)
+  return rest.left({ old = old, new = new }, now)
+end
 
 --- What goes and what comes on screen.
 local function preview(old, new, before, behind)
@@ -12,6 +18,28 @@ local function preview(old, new, before, behind)
 end
 
 return {
+  {
+    'of an edit that is typed by hand, what is left stays',
+    function()
+      for _, now in ipairs({ 'load', 'lo', '', 'f', 'fetc', 'fload', 'feoad' }) do
+        check.equal(now, rest.left(EDIT, now), now)
+      end
+      for _, now in ipairs({ 'fetch', 'xload', 'loxad', 'lad', 'fx' }) do
+        check.equal(nil, rest.left(EDIT, now), now)
+      end
+      check.equal(',', left('', ', 2', ','))
+      check.equal('    \n', left('', '    two;\n', '    \n'))
+    end,
+  },
+  {
+    'what comes behind its place is none of the edit, unless that has been begun',
+    function()
+      check.equal('load', rest.left(EDIT, 'load(1)'))
+      check.equal(nil, rest.left({ old = 'fe', new = 'fetch', is_begun = true }, 'fex'))
+      check.equal('fet', rest.left({ old = 'fe', new = 'fetch', is_begun = true }, 'fet'))
+      check.equal(nil, left('', 's', 'x'))
+    end,
+  },
   {
     'whole words are drawn of an edit, and nothing that stays',
     function()

@@ -185,6 +185,73 @@ return {
     end,
   },
   {
+    'typing that agrees with an edit leaves the rest of it on screen, and the key makes that',
+    function(home)
+      local editor, server = open(home, 'agrees.txt', 'one();\nload(1);\n', SCRIPT)
+      editor:type('x')
+      editor:wait_for('loadfetch(1);')
+      editor:press('M-n')
+      wait_for_cursor(editor, 2)
+      editor:type('cwfe')
+      editor:wait_for_line(2, 'fe(1);')
+      editor:wait_for('fetch(1);')
+      editor:rest()
+      check.equal(1, #server:sent(EDIT), 'it is not asked for anew')
+      editor:press('M-n')
+      wait_for_lines(editor, { 'ne();', 'fetch(1);' })
+      server:wait_for('workspace/executeCommand', 1)
+      local accepted = server:sent('workspace/executeCommand')[1].params
+      check.equal({ command = 'hone.accept', arguments = { 'edit-1' } }, accepted)
+    end,
+  },
+  {
+    'typing that disagrees takes the edit away',
+    function(home)
+      local editor = open(home, 'other.txt', 'one();\nload(1);\n', SCRIPT, BY_KEY)
+      editor:press('M-n')
+      editor:wait_for('loadfetch(1);')
+      editor:type('cwfe')
+      editor:wait_for('fetch(1);')
+      editor:type('x')
+      editor:wait_until_gone('tch(1);')
+      editor:wait_for_line(2, 'fex(1);')
+    end,
+  },
+  {
+    'a line that is deleted with the place of an edit takes the edit away',
+    function(home)
+      local text = 'one();\nload(1);\nend();\n'
+      local editor = open(home, 'gone.txt', text, SCRIPT, BY_KEY)
+      editor:press('M-n')
+      editor:wait_for('loadfetch(1);')
+      editor:type('dd')
+      editor:wait_until_gone('fetch')
+      wait_for_lines(editor, { 'one();', 'end();' })
+    end,
+  },
+  {
+    'who begins the lines that an edit inserts sees the rest of them',
+    function(home)
+      local script = { old = '', new = 'two();\nthree();\n' }
+      for _, keys in ipairs({ { 'ko' }, { 'kA', 'Enter' } }) do
+        local name = ('lines%d.txt'):format(#keys)
+        local editor = open(home, name, 'one();\nend();\n', script, BY_KEY)
+        editor:press('M-n')
+        editor:wait_for('two();\nthree();\nend();')
+        wait_for_cursor(editor, 2)
+        editor:type(keys[1])
+        if keys[2] then
+          editor:press(keys[2])
+        end
+        editor:type('tw')
+        editor:wait_for_line(2, 'tw')
+        editor:wait_for('one();\ntwo();\nthree();\nend();')
+        editor:press('M-n')
+        wait_for_lines(editor, { 'one();', 'two();', 'three();', 'end();' })
+      end
+    end,
+  },
+  {
     'of a word that changes the whole is drawn, and lines that change are drawn as lines',
     function(home)
       local word = { old = 'g', new = 's' }

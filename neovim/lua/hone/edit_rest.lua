@@ -1,4 +1,5 @@
---- What is drawn of a next edit. This is pure text. Nothing here knows the editor's state.
+--- What is left of a next edit while it is typed by hand, and what is drawn of it. This is pure
+--- text. Nothing here knows the editor's state.
 
 local M = {}
 
@@ -31,6 +32,27 @@ end
 
 local function middle(text, head, tail)
   return text:sub(head + 1, #text - tail)
+end
+
+--- Whether a text is on the way from the old text to the new one: the beginning and the end of the
+--- new one, and between them what is left of that which goes.
+local function agrees(old, new, now)
+  local gone = middle(old, affixes(old, new))
+  return now ~= new and gone:find(middle(now, affixes(now, new)), 1, true) ~= nil
+end
+
+--- What the edit replaces, if this text is at its place by now. nil if it has been made, or if the
+--- text disagrees with it.
+---@param edit { old: string, new: string, is_begun?: boolean }
+---@param now string
+---@return string?
+function M.left(edit, now)
+  if now == edit.old or agrees(edit.old, edit.new, now) then
+    return now
+  end
+  -- A text behind the place is none of the edit's business, unless it is where the user types it.
+  local is_behind = edit.old ~= '' and not edit.is_begun and now ~= edit.new
+  return is_behind and vim.startswith(now, edit.old) and edit.old or nil
 end
 
 ---@class hone.EditPreview

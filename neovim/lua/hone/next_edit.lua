@@ -7,6 +7,7 @@ local notify = require('hone.notify')
 local options = require('hone.options')
 local painter = require('hone.painter.next_edit')
 local places = require('hone.edit_place')
+local rest = require('hone.edit_rest')
 local session = require('hone.session')
 local undo = require('hone.undo')
 local api = vim.api
@@ -30,8 +31,12 @@ local marks = api.nvim_create_namespace('hone.next_edit.place')
 ---@field command lsp.Command
 ---@field buf integer
 ---@field mark integer extmark of the place
+---@field is_below boolean whether the mark begins at the end of the line above
 ---@field is_over_end boolean whether the place reaches over the last line break
----@field old string
+---@field around { [1]: string, [2]: string } the text of the line before the place and behind it
+---@field is_begun? boolean whether the user has begun to make it by hand
+---@field agreed_at? integer the buffer's changedtick when a text was typed that agrees with it
+---@field old string what stands there
 ---@field new string
 ---@field kind integer how it was asked for
 ---@field makes_room boolean whether no suggestion comes by itself on its line
@@ -64,6 +69,48 @@ local function drop()
   elsewhere = nil
 end
 
+--- Marks a place. A text that is inserted at its start or at its end comes into it, because it may
+--- be the edit that is typed by hand.
+local function mark(buf, here, options)
+  local last = api.nvim_buf_line_count(buf) - 1
+  local start, stop = here.start, here.stop
+  if options.is_below then
+    start = { start[1] - 1, #api.nvim_buf_get_lines(buf, start[1] - 1, start[1], true)[1] }
+  end
+  return api.nvim_buf_set_extmark(buf, marks, math.min(start[1], last), start[2], {
+    id = options.mark,
+    end_row = math.min(stop[1], last),
+    end_col = stop[2],
+    right_gravity = options.is_over_end,
+    end_right_gravity = not options.is_over_end,
+    strict = false,
+  })
+end
+
+--- Follows an edit whose place has another text by now.
+---@param here hone.Place
+---@param now string
+---@return hone.Place? nil if nothing is left of the edit
+local function follow(here, now)
+  local left = rest.left(live, now)
+  if not left then
+    return
+  end
+  if left == live.old then
+    -- What came behind the place does not belong to it.
+    here.stop = places.at(here, now, #left)
+    mark(live.buf, here, live)
+    return here
+  end
+  -- A change that reaches over the place is none of the edit.
+  if not vim.deep_equal(live.around, { places.around(live.buf, here) }) then
+    return
+  end
+  live.old, live.is_begun = left, true
+  live.agreed_at = api.nvim_buf_get_changedtick(live.buf)
+  return here
+end
+
 --- Where the edit is by now. nil if something else stands there, or if the buffer has gone.
 ---@return hone.Place?
 local function place()
@@ -82,7 +129,20 @@ local function place()
     start = live.old == '' and { count, 0 } or start
   end
   local here = { start = start, stop = stop }
-  return places.text(live.buf, here) == live.old and here or nil
+  local now = places.text(live.buf, here)
+  if live.is_over_end then
+    return now == live.old and here or nil
+  end
+  if live.is_below then
+    local line_break = now and now:find('\n', 1, true)
+    now = line_break and now:sub(line_break + 1)
+    here.start = { start[1] + 1, 0 }
+  end
+  local is_there = now == live.old and here or now and follow(here, now)
+  if is_there then
+    live.around = { places.around(live.buf, here) }
+  end
+  return is_there or nil
 end
 
 local function is_on_screen(here)
@@ -150,23 +210,22 @@ local function show(client, edit, kind)
   if not old or (expected and line_breaks.unix(expected) ~= old) then
     return
   end
-  local count = api.nvim_buf_line_count(buf)
+  local new = line_breaks.unix(edit.text)
+  local is_over_end = here.stop[1] >= api.nvim_buf_line_count(buf)
+  -- Who begins a line at the end of the line above begins the lines that are inserted.
+  local inserts_lines = old == '' and here.start[2] == 0 and vim.endswith(new, '\n')
+  local is_below = inserts_lines and here.start[1] > 0 and not is_over_end
   live = {
     id = id,
     client = client,
     command = edit.command,
     buf = buf,
-    -- A text that is inserted before or behind the place stays outside of it.
-    mark = api.nvim_buf_set_extmark(buf, marks, math.min(here.start[1], count - 1), here.start[2], {
-      end_row = math.min(here.stop[1], count - 1),
-      end_col = here.stop[2],
-      right_gravity = true,
-      end_right_gravity = false,
-      strict = false,
-    }),
-    is_over_end = here.stop[1] >= count,
+    mark = mark(buf, here, { is_below = is_below, is_over_end = is_over_end }),
+    is_below = is_below,
+    is_over_end = is_over_end,
+    around = { places.around(buf, here) },
     old = old,
-    new = line_breaks.unix(edit.text),
+    new = new,
     kind = kind,
     makes_room = true,
   }
@@ -276,14 +335,21 @@ function M.changed()
   if not client_of(buf) then
     return
   end
+  local tick = api.nvim_buf_get_changedtick(buf)
   pause:stop()
   if live then
-    if live.kind == INVOKED and live.makes_room then
+    local edit = live
+    draw()
+    if live and live.buf == buf and live.agreed_at == tick then
+      -- What is left of the edit is known, and an older answer says nothing of it.
+      asked = asked + 1
+      return
+    end
+    if edit.kind == INVOKED and edit.makes_room then
       -- Who types next to an edit that came with a key has passed it over.
-      live.makes_room = false
+      edit.makes_room = false
       session.ask_again()
     end
-    draw()
   elseif elsewhere then
     drop()
   end
