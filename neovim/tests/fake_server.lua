@@ -8,7 +8,7 @@
 --- completion that is invoked is answered with `choices`, if there are any. With `loads` the model
 --- is being loaded until the first completion was answered, which brings no offer. A request for a
 --- next edit is answered with `new` in the place of the first `old` behind the cursor's line, or
---- before it.
+--- before it. As long as `holds` is true, that answer waits for `hold(false)`.
 
 local M = {}
 
@@ -90,6 +90,10 @@ local function next_edit(options, params)
   end
 end
 
+--- Answers to requests for a next edit that are due.
+---@type fun()[]
+local held = {}
+
 --- The `request` function of the client that Neovim makes for this server. `late` gets a function
 --- that answers the completion that waits until it is cancelled, by the request's id.
 local function requester(options, write, late, report)
@@ -128,7 +132,11 @@ local function requester(options, write, late, report)
         complete_later()
       end
     elseif method == 'textDocument/copilotInlineEdit' then
-      answer(nil, { edits = { next_edit(options, params) } })
+      local result = { edits = { next_edit(options, params) } }
+      table.insert(held, function()
+        answer(nil, result)
+      end)
+      M.hold(options.holds)
     else
       answer(nil, vim.NIL)
     end
@@ -139,6 +147,15 @@ end
 --- The options of the server that runs.
 ---@type test.Script
 local current
+
+--- Holds the answers to requests for a next edit back, or sends those that are due.
+function M.hold(on)
+  current.holds = on
+  while not on and held[1] do
+    table.remove(held, 1)()
+  end
+  return ''
+end
 
 --- Answers completions with another text from now on.
 function M.answer(text)
@@ -156,6 +173,7 @@ end
 ---@field replaces? integer
 ---@field old? string
 ---@field new? string
+---@field holds? boolean
 ---@field late? integer versions that the answer to a request for a next edit is behind
 
 ---@param options test.Script

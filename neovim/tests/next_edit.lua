@@ -37,6 +37,15 @@ local function wait_for_cursor(editor, row)
   end)
 end
 
+local function lua(editor, expression)
+  return editor:eval(('luaeval("%s")'):format(expression))
+end
+
+--- Holds the answers of the server back, as a model does that takes its time, or sends them.
+local function hold(editor, on)
+  lua(editor, ("require('fake_server').hold(%s)"):format(on))
+end
+
 return {
   {
     'a next edit is drawn with its old and its new text, and nothing changes by itself',
@@ -182,6 +191,51 @@ return {
       editor:eval(('execute("%s; require(\'hone\').next_edit()")'):format(change))
       editor:rest()
       check.equal({ 'ne();', 'lxxd(1);', 'last();' }, editor:lines())
+    end,
+  },
+  {
+    'who moves on while the key waits for an edit is shown it, and stays there',
+    function(home)
+      local script = vim.tbl_extend('error', SCRIPT, { holds = true })
+      local text = 'one();\nload(1);\nend();\n'
+      local editor, server = open(home, 'moved.txt', text, script, BY_KEY)
+      editor:press('M-n')
+      server:wait_for(EDIT, 1)
+      editor:type('jj')
+      wait_for_cursor(editor, 3)
+      hold(editor, false)
+      editor:wait_for('loadfetch(1);')
+      editor:rest()
+      wait_for_cursor(editor, 3)
+      editor:press('M-n')
+      wait_for_cursor(editor, 2)
+    end,
+  },
+  {
+    'while the next edit is thought of, the keys are the user’s, and a late answer is not shown',
+    function(home)
+      local text = 'one();\nload(1);\nload(2);\n'
+      local editor, server = open(home, 'thinks.txt', text, SCRIPT, BY_KEY .. '\n' .. ESCAPES)
+      editor:press('M-n')
+      editor:wait_for('loadfetch(1);')
+      wait_for_cursor(editor, 2)
+      hold(editor, true)
+      editor:press('M-n')
+      wait_for_lines(editor, { 'one();', 'fetch(1);', 'load(2);' })
+      server:wait_for(EDIT, 2)
+      editor:press('Escape')
+      wait_for_escape(editor)
+      editor:press('M-n')
+      server:wait_for(EDIT, 3)
+      editor:press('M-n')
+      editor:wait_for_keys()
+      check.equal(3, #server:sent(EDIT), 'the same is asked once')
+      editor:type('x')
+      wait_for_lines(editor, { 'one();', 'etch(1);', 'load(2);' })
+      hold(editor, false)
+      editor:rest()
+      check.lacks(editor:screen(), 'loadfetch')
+      check.equal(1, #server:sent('textDocument/didShowInlineEdit'))
     end,
   },
   {

@@ -53,6 +53,14 @@ local pause = Pause.new()
 --- Requests so far. Only the newest one is shown.
 local asked = 0
 
+--- Where a key has asked for an edit, as long as there is no answer.
+---@type table?
+local awaited
+
+--- The buffer that an edit was made in last, and its changedtick after it.
+---@type { buf: integer, tick: integer }?
+local made
+
 --- The number of requests without an answer.
 local unanswered = 0
 
@@ -67,6 +75,12 @@ local function drop()
   end
   live = nil
   elsewhere = nil
+end
+
+--- The text and the cursor as they are now.
+local function moment()
+  local buf = api.nvim_get_current_buf()
+  return { buf, api.nvim_buf_get_changedtick(buf), api.nvim_win_get_cursor(0) }
 end
 
 --- Marks a place. A text that is inserted at its start or at its end comes into it, because it may
@@ -279,9 +293,9 @@ local function go(here)
   draw()
 end
 
---- Goes to the edit that a key has asked for, unless the user is in another buffer by now.
-local function go_from(buf)
-  local here = buf == api.nvim_get_current_buf() and place()
+--- Goes to the edit that a key has asked for.
+local function go_there()
+  local here = place()
   if here and not is_there(here) then
     go(here)
   end
@@ -298,20 +312,25 @@ local function ask(kind, by_key)
   -- A request that waits for its pause must not overtake this one.
   pause:stop()
   asked, unanswered = asked + 1, unanswered + 1
-  local number = asked
+  local number, asked_at = asked, moment()
+  awaited = by_key and asked_at or nil
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context = { triggerKind = kind }
   local function answered(err, result)
     unanswered = unanswered - 1
-    if number ~= asked then
+    awaited = awaited ~= asked_at and awaited or nil
+    local is_late = not api.nvim_buf_is_valid(buf)
+      or api.nvim_buf_get_changedtick(buf) ~= asked_at[2]
+    if number ~= asked or is_late then
       return
     end
+    local waits = by_key and vim.deep_equal(asked_at, moment())
     local edit = not err and type(result) == 'table' and vim.tbl_get(result, 'edits', 1)
     if edit then
       show(client, edit, kind)
-      if by_key then
-        go_from(buf)
+      if waits then
+        go_there()
       end
     elseif not (live and live.kind == INVOKED and kind == AUTOMATIC) then
       -- What came with a key stays as long as it fits.
@@ -321,7 +340,7 @@ local function ask(kind, by_key)
         session.ask_again()
       end
       local note = type(result) == 'table' and result._hone or nil
-      if not point(buf, note) and by_key then
+      if not point(buf, note) and waits then
         notify.say(type(note) == 'table' and note.sentence or 'There is no next edit.')
       end
     end
@@ -336,6 +355,10 @@ function M.changed()
     return
   end
   local tick = api.nvim_buf_get_changedtick(buf)
+  if made and made.buf == buf and made.tick == tick then
+    -- The next one has been asked for.
+    return
+  end
   pause:stop()
   if live then
     local edit = live
@@ -379,6 +402,7 @@ local function make(here)
   asked = asked + 1
   undo.start_step()
   places.replace(edit.buf, here, edit.new)
+  made = { buf = edit.buf, tick = api.nvim_buf_get_changedtick(edit.buf) }
   edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
   ask(edit.kind)
 end
@@ -408,6 +432,10 @@ function M.next()
   end
   local here = place()
   if not here then
+    if awaited and vim.deep_equal(awaited, moment()) then
+      -- Who presses the key once more would only have the model begin anew.
+      return true
+    end
     if elsewhere then
       open()
     else
@@ -444,7 +472,7 @@ end
 --- Takes the next edit from the screen without a verdict.
 function M.abandon()
   pause:stop()
-  asked = asked + 1
+  asked, awaited = asked + 1, nil
   drop()
 end
 
