@@ -46,6 +46,12 @@ local function hold(editor, on)
   lua(editor, ("require('fake_server').hold(%s)"):format(on))
 end
 
+--- How the last change came about, as the server was told so often.
+local function wait_for_after(server, count, expected)
+  server:wait_for(EDIT, count)
+  check.equal(expected, server:sent(EDIT)[count].params.context.after)
+end
+
 return {
   {
     'a next edit is drawn with its old and its new text, and nothing changes by itself',
@@ -223,6 +229,7 @@ return {
       editor:press('M-n')
       wait_for_lines(editor, { 'one();', 'fetch(1);', 'load(2);' })
       server:wait_for(EDIT, 2)
+      wait_for_after(server, 2, 'accept')
       editor:press('Escape')
       wait_for_escape(editor)
       editor:press('M-n')
@@ -236,6 +243,46 @@ return {
       editor:rest()
       check.lacks(editor:screen(), 'loadfetch')
       check.equal(1, #server:sent('textDocument/didShowInlineEdit'))
+    end,
+  },
+  {
+    'the server is told how the text was changed last',
+    function(home)
+      local editor, server = open(home, 'after.txt', 'a line of more than a few words\n', {})
+      editor:type('x')
+      wait_for_after(server, 1, 'typing')
+      editor:type('u')
+      wait_for_after(server, 2, 'undo')
+      editor:type('yyp')
+      wait_for_after(server, 3, 'paste')
+      editor, server = open(home, 'accepted.txt', 'one\n', { answer = ' two' })
+      editor:press('A')
+      editor:wait_for('one two')
+      editor:press('Tab')
+      wait_for_after(server, 1, 'accept')
+    end,
+  },
+  {
+    'nothing is asked by itself while a text is selected, or in a snippet',
+    function(home)
+      local editor, server = open(home, 'busy.txt', '\nload(1);\n', SCRIPT)
+      editor:type('v')
+      editor:wait_for_mode('v')
+      lua(editor, "require('hone.next_edit').changed()")
+      editor:rest()
+      editor:press('Escape')
+      editor:wait_for_mode('n')
+      editor:type('i')
+      editor:wait_for_mode('i')
+      lua(editor, "vim.snippet.expand('f($1, $2)')")
+      editor:type('x')
+      editor:wait_for_line(1, 'f(x, )')
+      editor:rest()
+      lua(editor, 'vim.snippet.stop()')
+      editor:type('y')
+      server:wait_for(EDIT, 1)
+      check.equal(1, #server:sent(EDIT))
+      check.equal(4, server:sent(EDIT)[1].params.position.character)
     end,
   },
   {

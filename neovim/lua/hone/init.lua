@@ -2,6 +2,7 @@
 
 local focus = require('hone.focus')
 local keys = require('hone.keys')
+local last_change = require('hone.last_change')
 local macro = require('hone.macro')
 local next_edit = require('hone.next_edit')
 local notify = require('hone.notify')
@@ -22,6 +23,7 @@ local function attached(event)
   if client and client.name == 'hone' then
     painter.attach(client, event.buf)
     keys.attach(event.buf)
+    last_change.watch(event.buf)
     focus.moved()
     if api.nvim_get_mode().mode == 'i' and event.buf == api.nvim_get_current_buf() then
       session.moved()

@@ -2,6 +2,7 @@
 --- and again makes the edit.
 
 local Pause = require('hone.pause')
+local last_change = require('hone.last_change')
 local line_breaks = require('hone.line_breaks')
 local notify = require('hone.notify')
 local options = require('hone.options')
@@ -9,6 +10,7 @@ local painter = require('hone.painter.next_edit')
 local places = require('hone.edit_place')
 local rest = require('hone.edit_rest')
 local session = require('hone.session')
+local snippet = require('hone.snippet')
 local undo = require('hone.undo')
 local api = vim.api
 
@@ -301,12 +303,18 @@ local function go_there()
   end
 end
 
+--- Returns true if the user is in the middle of something else: has selected a text, or goes
+--- through the places of a snippet.
+local function is_busy()
+  return api.nvim_get_mode().mode:find('^[vVsS\22\19]') ~= nil or snippet.is_in()
+end
+
 ---@param kind integer
 ---@param by_key? boolean true if a key asks, which goes to the edit or says why there is none
 local function ask(kind, by_key)
   local buf = api.nvim_get_current_buf()
   local client = client_of(buf)
-  if not client or not vim.bo[buf].modifiable then
+  if not client or not vim.bo[buf].modifiable or (kind == AUTOMATIC and is_busy()) then
     return
   end
   -- A request that waits for its pause must not overtake this one.
@@ -316,7 +324,7 @@ local function ask(kind, by_key)
   awaited = by_key and asked_at or nil
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
-  params.context = { triggerKind = kind }
+  params.context = { triggerKind = kind, after = last_change.kind(buf) }
   local function answered(err, result)
     unanswered = unanswered - 1
     awaited = awaited ~= asked_at and awaited or nil
@@ -381,7 +389,9 @@ function M.changed()
       ask(AUTOMATIC)
     end
   end)
-  pause:start(RESTS_MS, later)
+  -- After an offer was accepted, the server decides how long the text must rest.
+  local is_accepted = last_change.is_accepted(buf) and not session.is_visible()
+  pause:start(is_accepted and 0 or RESTS_MS, later)
 end
 
 --- Is called when the cursor moved or another buffer came into the window.
@@ -402,6 +412,7 @@ local function make(here)
   asked = asked + 1
   undo.start_step()
   places.replace(edit.buf, here, edit.new)
+  last_change.accepted(edit.buf)
   made = { buf = edit.buf, tick = api.nvim_buf_get_changedtick(edit.buf) }
   edit.client:exec_cmd(edit.command, { bufnr = edit.buf })
   ask(edit.kind)

@@ -3,6 +3,7 @@
 
 local Pause = require('hone.pause')
 local insertion = require('hone.insertion')
+local last_change = require('hone.last_change')
 local line_breaks = require('hone.line_breaks')
 local macro = require('hone.macro')
 local notify = require('hone.notify')
@@ -370,6 +371,11 @@ function M.is_visible()
   return live ~= nil and live.shown
 end
 
+--- Notes that the last change of the text is of an offer.
+local function noted()
+  last_change.accepted(api.nvim_get_current_buf())
+end
+
 --- Accepts the part of the visible offer that `part` cuts off.
 ---@param part fun(rest: string): string
 ---@return boolean whether there was something to accept
@@ -389,12 +395,15 @@ function M.accept(part)
   if live.entered == #live.text then
     report.accepted(live)
     drop()
-    insertion.insert(piece, over, function() end)
+    insertion.insert(piece, over, noted)
   else
     report.partly_accepted(live, offers.utf16_length(live))
     live.replaces = live.replaces:sub(over + 1)
     live.behind = live.behind:sub(over + 1)
-    insertion.insert(piece, over, follow)
+    insertion.insert(piece, over, function()
+      noted()
+      follow()
+    end)
   end
   return true
 end
