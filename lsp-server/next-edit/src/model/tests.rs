@@ -349,14 +349,7 @@ fn imports_are_told_from_what_begins_like_them() {
         let [old_lines, new_lines] =
             [old, new].map(|lines| lines.iter().map(|line| (*line).to_owned()).collect());
         let (lines, range, new, in_answer) = (0..1, 0..1, String::new(), 0..0);
-        super::filter::only_imports(&Hunk {
-            lines,
-            range,
-            new,
-            in_answer,
-            old_lines,
-            new_lines,
-        })
+        super::filter::only_imports(&Hunk { lines, range, new, in_answer, old_lines, new_lines })
     };
     assert!(only(&["use a;"], &["use a;", "use b;", ""]));
     assert!(only(&[], &["from a import b"]) && only(&[], &["from 'a';"]));
