@@ -236,8 +236,8 @@ fn stood_at<'a>(now: &[&str], before: &'a [&'a str], lines: Range<usize>) -> Opt
     let within = |stretch: &Stretch, at: usize, is_end: bool| match stretch {
         Stretch { a, b, .. } if at == a.start && !(is_end && at == a.end) => Some(b.start),
         Stretch { a, b, .. } if at == a.end => Some(b.end),
-        Stretch { is_same: true, a, b } => Some(b.start + at - a.start),
-        Stretch { .. } => None,
+        // As many lines as there were are taken to be those, one by one.
+        Stretch { a, b, .. } => (a.len() == b.len()).then(|| b.start + at - a.start),
     };
     let place = |line: usize, is_end: bool| {
         if line < head {

@@ -44,7 +44,7 @@ impl Hunk {
         let (old, new) = (words_of(&self.old_lines), words_of(&self.new_lines));
         let differing: Vec<&str> = old.symmetric_difference(&new).copied().collect();
         let texts = changes.iter().flat_map(|change| [change.old(), change.new_text()]);
-        let known: HashSet<&str> = texts.flat_map(|text| words(text)).collect();
+        let known: HashSet<&str> = texts.flat_map(words).collect();
         let count = differing.iter().filter(|word| known.contains(**word)).count();
         (!differing.is_empty()).then(|| count as f32 / differing.len() as f32)
     }
