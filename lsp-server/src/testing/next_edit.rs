@@ -7,7 +7,7 @@ use crate::testing::daemon::{Editor, TestDaemon};
 use crate::testing::row;
 use feedback::event::{Event, EventKind, Evidence, NextEdit, NextEditKind, NextEditOutcome};
 use policy::next_edit::EditGate;
-use policy::next_edit::features::Surroundings;
+use policy::next_edit::surroundings::Surroundings;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};

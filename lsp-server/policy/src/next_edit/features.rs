@@ -2,7 +2,7 @@
 //! before it is shown, and of about unit size.
 
 use super::Fared;
-use super::model::ByModel;
+use super::surroundings::{Surroundings, distance, recently};
 use feedback::event::{GateRecord, NextEditKind};
 
 /// The version of the list. It is raised whenever a feature changes its meaning, or one is added.
@@ -47,26 +47,6 @@ pub const PRIOR: [(f64, f64); FEATURES] = [
     (-0.6, 0.4),
 ];
 
-/// Wrong places in a row are counted up to here.
-const WRONG_MAX: u32 = 5;
-
-/// The distance from which on it no longer matters, in lines.
-const LINES_MAX: u32 = 1_000;
-
-/// A next edit and its surroundings.
-#[derive(Debug, Clone, Copy)]
-pub struct Surroundings {
-    pub rule: u64,
-    pub kind: NextEditKind,
-    pub support: u32,
-    /// Lines from the cursor. None in another file.
-    pub lines_away: Option<u32>,
-    /// No line at the left margin stands between the cursor and the place.
-    pub is_in_same_block: bool,
-    /// What is known of it if a model wrote it. The gate then decides by other features.
-    pub by_model: Option<ByModel>,
-}
-
 /// The features, given how the rule and all last edits fared.
 pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Features {
     let flag = |is: bool| f64::from(u8::from(is));
@@ -89,17 +69,6 @@ pub fn features(seen: &Surroundings, rule: Fared, recent: (f64, u32)) -> Feature
         recent_share,
         wrong_in_a_row,
     ]
-}
-
-/// How far away a place is: about 0 at the cursor, and 1 in another file.
-pub(super) fn distance(lines_away: Option<u32>) -> f64 {
-    let away = lines_away.unwrap_or(LINES_MAX).min(LINES_MAX);
-    f64::from(away + 1).ln() / f64::from(LINES_MAX).ln()
-}
-
-/// How the last edits fared: their running share of right ones, and the wrong ones in a row.
-pub(super) fn recently((share, wrong): (f64, u32)) -> [f64; 2] {
-    [share - 0.5, f64::from(wrong.min(WRONG_MAX)) / f64::from(WRONG_MAX)]
 }
 
 /// Returns the features of a record, if they mean today what they meant when it was made.

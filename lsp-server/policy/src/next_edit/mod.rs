@@ -9,12 +9,14 @@
 pub mod features;
 mod judge;
 pub mod model;
+pub mod surroundings;
 
-use features::{FEATURES, FEATURES_VERSION, Surroundings};
+use features::{FEATURES, FEATURES_VERSION};
 use feedback::bounded_map::BoundedMap;
 use feedback::event::{Event, EventKind, GateRecord, NextEditKind, NextEditOutcome, OfferId};
 use judge::Judge;
 use serde::{Deserialize, Serialize};
+use surroundings::Surroundings;
 
 /// Rules whose places are counted. The oldest are forgotten first.
 const RULES_MAX: usize = 256;

@@ -1,7 +1,7 @@
 //! The features that the gate decides by where a model wrote the edit. They are known before it is
 //! shown, and of about unit size.
 
-use super::features::{Surroundings, distance, recently};
+use super::surroundings::{ByModel, Surroundings, distance, recently};
 use feedback::event::GateRecord;
 
 /// The version of the list. Records of version 1 have the features of rules.
@@ -49,19 +49,6 @@ const LEAST_MIN: f32 = -5.0;
 
 /// The share of known words that speaks neither for an edit nor against it.
 const KNOWN_NEUTRAL: f32 = 0.5;
-
-/// What is known of an edit that a model wrote.
-#[derive(Debug, Clone, Copy)]
-pub struct ByModel {
-    /// The mean and the least log-prob of the tokens that write it, in nats, if they are known.
-    pub logprobs: Option<(f32, f32)>,
-    /// The lines that it changes.
-    pub lines: u32,
-    /// The share of the changed words that the latest changes have too. None if no word changes.
-    pub known_words: Option<f32>,
-    /// The model was asked at the cursor, not at another place.
-    pub is_at_cursor: bool,
-}
 
 /// The features, given how the last edits of the model fared.
 pub fn features(seen: &Surroundings, by_model: &ByModel, recent: (f64, u32)) -> Features {

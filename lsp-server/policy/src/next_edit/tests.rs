@@ -1,4 +1,4 @@
-use super::model::ByModel;
+use super::surroundings::ByModel;
 use super::*;
 use feedback::event::{Evidence, NextEdit};
 

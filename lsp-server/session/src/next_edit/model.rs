@@ -1,5 +1,5 @@
 //! Next edits by a model, where the rules are silent. The model is asked after a rest, gives way to
-//! keys and completions, and its answer is filtered, judged by a gate of its own, and offered as the
+//! keys and completions. Its answer is filtered, judged by weights of its own, and offered as the
 //! edit of a rule is.
 
 use super::candidate::{EditCandidate, by_model};
@@ -18,7 +18,7 @@ use next_edit::model::{
     Signs, Window, is_served, second,
 };
 use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
-use policy::next_edit::model::ByModel;
+use policy::next_edit::surroundings::ByModel;
 use ropey::Rope;
 use services::health::TroubleSource;
 use services::next_edit_model::{Asking, NextEditModel};
