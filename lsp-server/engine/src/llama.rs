@@ -329,7 +329,7 @@ impl LlamaEngine {
             let gives_way = sequence == SCORING && self.scores_in_background;
             let at_once = if gives_way { SCORED_AT_ONCE } else { self.prompt_chunk };
             let end = position + run.min(at_once);
-            self.decode(sequence, &cells[position..end], abort)?;
+            self.decode(sequence, &cells[position..end], end - position - 1, abort)?;
             position = end;
         }
         Ok(())
@@ -388,11 +388,13 @@ impl LlamaEngine {
         }
     }
 
-    /// Appends cells of one adapter to a sequence, and keeps the logits after the last one.
+    /// Appends cells of one adapter to a sequence, and keeps the logits from after the
+    /// `first_logits`th of them on.
     fn decode(
         &mut self,
         sequence: usize,
         cells: &[Cell],
+        first_logits: usize,
         abort: &AtomicBool,
     ) -> Result<(), EngineError> {
         let adapter = cells[0].1;
@@ -401,12 +403,11 @@ impl LlamaEngine {
         }
         let position = self.sequences[sequence].cells.len();
         let tokens: Vec<u32> = cells.iter().map(|cell| cell.0).collect();
-        let last = tokens.len() - 1;
         self.logits_after = None;
         self.passes += 1;
-        self.context.read_experts(tokens.len(), last);
+        self.context.read_experts(tokens.len(), first_logits);
         let (decoded, work) =
-            Work::of(|| self.context.decode(&tokens, position, sequence, last, abort));
+            Work::of(|| self.context.decode(&tokens, position, sequence, first_logits, abort));
         self.adapt_threads(sequence, work);
         let experts = self.context.experts_read();
         // After an abort the finished micro-batches are in the KV: keep them.

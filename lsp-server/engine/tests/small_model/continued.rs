@@ -42,6 +42,28 @@ fn the_last_file_is_continued_and_the_first_ones_are_computed_once() {
 }
 
 #[test]
+fn what_is_copied_takes_few_passes_and_is_the_same_text() {
+    let mut engine = load(&FILES);
+    let go = AtomicBool::default();
+    let lines = "alpha = load()\nbeta = total(alpha)\nshow(beta, alpha)\nsave(beta)\n";
+    let mut continued = |count: usize| {
+        let request = request(&[&format!("a.py\n{lines}"), "b.py\nalpha = load()\nbeta"], count);
+        let before = engine.passes();
+        let answer = engine.continued(&request, &go).unwrap();
+        (answer, engine.passes() - before)
+    };
+    let (whole, passes) = continued(18);
+    assert!(whole.text.starts_with(" = total(alpha)\nshow(beta, alpha)\n"), "{whole:?}");
+    assert!(passes <= u64::from(whole.tokens) / 2, "{passes} passes: {whole:?}");
+    for count in 1..18 {
+        let (part, _) = continued(count);
+        assert!(whole.text.starts_with(&part.text), "{count}: {part:?}");
+        let same = |(a, b): (&(usize, f32), &(usize, f32))| a.0 == b.0 && (a.1 - b.1).abs() < 0.1;
+        assert!(part.logprobs.iter().zip(&whole.logprobs).all(same), "{part:?}, {whole:?}");
+    }
+}
+
+#[test]
 fn the_first_files_make_room_and_an_interrupt_ends_it() {
     let mut engine = load(&FILES);
     let long = "import os\n".repeat(300);
