@@ -225,7 +225,7 @@ impl Inbox {
         let Some(live) = self.live.as_ref().filter(|live| live.id == id) else {
             return match outcome {
                 NextEditOutcome::Accepted => self.made(id, evidence, documents, now_ms),
-                NextEditOutcome::Rejected => self.turned_down(id, evidence, now_ms),
+                NextEditOutcome::Rejected => self.rejected_late(id, evidence, now_ms),
                 _ => vec![],
             };
         };
@@ -264,8 +264,8 @@ impl Inbox {
         vec![EventKind::NextEditOutcome { id: id.to_owned(), outcome, evidence }]
     }
 
-    /// The user turns down an edit that counts as ended here, because the client still shows it.
-    fn turned_down(&mut self, id: &str, evidence: Evidence, now_ms: u64) -> Vec<EventKind> {
+    /// The user rejects an edit that counts as ended here, because the client still shows it.
+    fn rejected_late(&mut self, id: &str, evidence: Evidence, now_ms: u64) -> Vec<EventKind> {
         let is_it = |ended: &&mut Ended| ended.id == id && ended.has_no_verdict();
         let Some(ended) = self.ended.iter_mut().find(is_it) else { return vec![] };
         let outcome = NextEditOutcome::Rejected;
