@@ -21,7 +21,7 @@ use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::weights::Shape;
-use learner::model::{Tail, TailBatch};
+use learner::model::{Tail, TailBatch, Transformer};
 use learner::ppo::adam::{Adam, GradientSum};
 use learner::ppo::trained_part::TrainedPart;
 use models::gguf::Gguf;
@@ -124,8 +124,9 @@ fn main() -> anyhow::Result<()> {
     };
     let check = |folder: &Path| -> anyhow::Result<()> {
         // Activations are not rounded, because the peer does not round them.
+        let model = Transformer { unit: None, ..load(&base)? };
         let prompts = [&tokens[..past]];
-        let kv = &PromptKv::compute_with(None, &model, &prompts, None, &threads, |_| Ok(()))?;
+        let kv = &PromptKv::compute(&model, &prompts, None, &threads, |_| Ok(()))?;
         let lora = random_adapter(&model.shape, &hyper)?;
         // No token occurs twice in the sequence, so that this one tells PEFT where an activated
         // LoRA begins.

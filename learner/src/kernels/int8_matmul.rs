@@ -1,7 +1,7 @@
 //! x·Wᵀ with x rounded to 8-bit integers, as the CPU backend of llama.cpp computes it.
 //!
-//! Only the prompt pass uses it, because its result does not depend on the adapter. Products
-//! that need a gradient are computed in f32 ([`matmul`](crate::kernels::matmul)).
+//! Prompt passes and the forward passes of tails use it for the frozen matrices. The gradient is
+//! that of the product in f32 ([`matmul`](crate::kernels::matmul)).
 //!
 //! A task unpacks the integers of a panel of W once and multiplies them with every row of x.
 //! In the panel a vector has four values of each of many columns. The result for a row depends
@@ -229,7 +229,7 @@ mod tests {
             let weight = random_weight(&mut random, format, rows, width);
             let w = weight.dequantised(0..rows);
             let x = random_values(&mut random, 7 * width);
-            let exact = weight.forward(&matrix(x.clone(), 7, width).unwrap()).unwrap();
+            let exact = weight.forward(None, &matrix(x.clone(), 7, width).unwrap()).unwrap();
             let exact = values::<f32>(&exact).unwrap();
             let ours = product(&weight, Int8Unit::Portable, &x);
             let step = 1.0 / 127.0;

@@ -106,16 +106,17 @@ fn round_row(
     }
 }
 
-/// The largest absolute value.
+/// The largest absolute value, or NaN if there is one, so that the product is none either. As
+/// integers, the bits of absolute values have the same order, and those of NaN are above all.
 #[inline(always)]
 fn largest(x: &[f32]) -> f32 {
-    let mut lanes = [0f32; 16];
+    let mut lanes = [0u32; 16];
     for x in x.as_chunks::<16>().0 {
         for (lane, x) in lanes.iter_mut().zip(x) {
-            *lane = lane.max(x.abs());
+            *lane = (*lane).max(x.abs().to_bits());
         }
     }
-    lanes.into_iter().fold(0.0, f32::max)
+    f32::from_bits(lanes.into_iter().fold(0, u32::max))
 }
 
 /// The nearest integer, or the even one of two, as the byte of an i8. |x| is at most 127.
@@ -146,6 +147,19 @@ mod tests {
         assert_eq!(integers[..6], [127, -127, 0, 2, -4, 0]);
         assert_eq!(groups[0], RowGroup { scale: 2.0, start: 2 * 128, total: -4.0 });
         assert_eq!(groups[1], RowGroup::default(), "a block of zeros");
+    }
+
+    #[test]
+    fn no_number_is_none_either_once_it_is_rounded() {
+        for (format, bad) in [(Format::Q8_0, f32::NAN), (Format::Q6K, f32::INFINITY)] {
+            let mut x = vec![1.0; 256];
+            x[40] = bad;
+            let rounded = Int8Activations::round(&x, 256, format);
+            let (integers, groups) = row(rounded.rows(0, 0, 256), 0);
+            let at = 40 / format.group_values();
+            let values = integers.iter().map(|q| f32::from(*q) * groups[at].scale);
+            assert!(values.sum::<f32>().is_nan() && groups[at].total.is_nan(), "{format:?}, {bad}");
+        }
     }
 
     /// A block of 256 has one scale, and a sum for each 16 or 32 values.

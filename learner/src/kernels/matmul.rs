@@ -9,11 +9,13 @@
 //! Results do not depend on the number of threads: each task has columns of the result of its
 //! own, and adds in a fixed order.
 
+use crate::kernels::int8_dot::Int8Unit;
+use crate::kernels::int8_round::Int8Activations;
 use crate::kernels::quant_blocks::Format;
 use crate::kernels::strips::Strips;
 use crate::kernels::tile::{AlignedVec, TileRows, row_sums, stride};
 use crate::kernels::weight_bytes::WeightBytes;
-use crate::kernels::{matrix, with_values};
+use crate::kernels::{matrix, rows_per_task, with_values};
 use candle_core::{Result, Tensor, bail};
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
@@ -117,18 +119,38 @@ impl QuantisedMatrix {
         all
     }
 
-    /// x · Wᵀ: `n × width` → `n × rows`.
-    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.product(&self.strips(x)?, None)
+    /// x · Wᵀ: `n × width` → `n × rows`. If there is a `unit` and the weights are integers, x is
+    /// rounded to 8 bits.
+    pub fn forward(&self, unit: Option<Int8Unit>, x: &Tensor) -> Result<Tensor> {
+        match self.integers(unit) {
+            Some(unit) => {
+                let y = vec![0.0; rows_of(x, self.width)? * self.rows];
+                self.plus_rounded(unit, x, y)
+            }
+            None => self.product(&self.strips(x)?, None),
+        }
     }
 
-    /// x · Wᵀ + u · Bᵀ, and u = scale · x · Aᵀ, `n × rank`.
-    pub fn forward_adapted(&self, x: &Tensor, pair: &LowRank) -> Result<(Tensor, Tensor)> {
-        let x = self.strips(x)?;
+    /// x · Wᵀ + u · Bᵀ, and u = scale · x · Aᵀ, `n × rank`. The factors of the first product alone
+    /// may be integers.
+    pub fn forward_adapted(
+        &self,
+        unit: Option<Int8Unit>,
+        x: &Tensor,
+        pair: &LowRank,
+    ) -> Result<(Tensor, Tensor)> {
         let (rank, scale) = (rows_of(pair.a, self.width)?, pair.scale as f32);
         if pair.b.dims2()? != (self.rows, rank) {
             bail!("the factors of a pair do not fit together");
         }
+        if let Some(unit) = self.integers(unit) {
+            let mut u = by_transpose(x, pair.a)?;
+            u.iter_mut().for_each(|u| *u *= scale);
+            let u = matrix(u, x.dim(0)?, rank)?;
+            let y = by_transpose(&u, pair.b)?;
+            return Ok((self.plus_rounded(unit, x, y)?, u));
+        }
+        let x = self.strips(x)?;
         let reduced = with_values(&pair.a.contiguous()?, |a| {
             let a = TileRows { values: a, count: rank, stride: self.width, depth: self.width };
             x.mapped(rank, |strip, u| {
@@ -138,6 +160,21 @@ impl QuantisedMatrix {
         let b = &pair.b.contiguous()?;
         let y = with_values(b, |b| self.product(&x, Some((b, &reduced))))??;
         Ok((y, matrix(reduced.rows(), x.count(), rank)?))
+    }
+
+    /// The unit, if the weights are integers.
+    fn integers(&self, unit: Option<Int8Unit>) -> Option<Int8Unit> {
+        unit.filter(|_| self.has_integers())
+    }
+
+    /// y + x · Wᵀ, where x is rounded to 8 bits.
+    fn plus_rounded(&self, unit: Int8Unit, x: &Tensor, mut y: Vec<f32>) -> Result<Tensor> {
+        let count = rows_of(x, self.width)?;
+        with_values(&x.contiguous()?, |x| {
+            let x = Int8Activations::round(x, self.width, self.format);
+            self.add_int8_product(unit, &x, &mut y);
+        })?;
+        matrix(y, count, self.rows)
     }
 
     fn strips(&self, x: &Tensor) -> Result<Strips> {
@@ -208,6 +245,49 @@ fn assemble(layers: Vec<Vec<Vec<f32>>>, tile: usize, rows: usize, width: usize) 
         }
     });
     matrix(y, rows, width)
+}
+
+/// x · mᵀ: `n × depth` → `n × columns`, for a matrix of few rows or few columns, which is
+/// transposed first. No row of the result depends on the other rows of x.
+fn by_transpose(x: &Tensor, m: &Tensor) -> Result<Vec<f32>> {
+    /// The rows of x that belong to a task.
+    const ROWS: usize = 12;
+    let (columns, depth) = m.dims2()?;
+    let count = rows_of(x, depth)?;
+    let stride = stride(columns);
+    let mut transpose = AlignedVec::zeros(depth * stride);
+    with_values(&m.contiguous()?, |m: &[f32]| {
+        let rows = transpose.slice_mut()[..depth * stride].par_chunks_mut(stride);
+        rows.enumerate().with_min_len(rows_per_task(columns)).for_each(|(k, row)| {
+            row.iter_mut().zip(m[k..].iter().step_by(depth)).for_each(|(t, m)| *t = *m);
+        });
+    })?;
+    let w = TileRows { values: transpose.slice(), count: depth, stride, depth: columns };
+    let mut y = vec![0.0; count * columns];
+    with_values(&x.contiguous()?, |x: &[f32]| {
+        let tasks = y.par_chunks_mut(ROWS * columns).zip(x.par_chunks(ROWS * depth));
+        tasks.for_each(|(y, x)| {
+            let x = TileRows { values: x, count: x.len() / depth, stride: depth, depth };
+            Arch::new().dispatch(RowSums { x, w, y });
+        });
+    })?;
+    Ok(y)
+}
+
+/// A task that computes some rows of a product.
+struct RowSums<'a> {
+    x: TileRows<'a>,
+    w: TileRows<'a>,
+    y: &'a mut [f32],
+}
+
+impl WithSimd for RowSums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        row_sums(simd, self.x, self.w, self.y);
+    }
 }
 
 /// The number of rows of a tensor, whose width is checked.
@@ -400,7 +480,7 @@ mod tests {
             for n in [1, 7, 24, 71] {
                 let x = random(&mut rng, n, width);
                 let expected = x.matmul(&dense.t().unwrap()).unwrap();
-                let off = largest_difference(&weight.forward(&x).unwrap(), &expected);
+                let off = largest_difference(&weight.forward(None, &x).unwrap(), &expected);
                 assert!(off < 1e-5 * scale * width as f32, "{format:?}, {n} rows: {off}");
                 let dy = random(&mut rng, n, rows);
                 let expected = dy.matmul(&dense).unwrap();
@@ -424,17 +504,19 @@ mod tests {
         let (a, b) = (random(&mut rng, rank, width), random(&mut rng, rows, rank));
         let pair = LowRank { a: &a, b: &b, scale };
         let x = random(&mut rng, 71, width);
-        let (y, u) = weight.forward_adapted(&x, &pair).unwrap();
         let reduced = x.matmul(&a.t().unwrap()).unwrap().affine(scale, 0.0).unwrap();
-        assert!(largest_difference(&u, &reduced) < 1e-4);
         let part = reduced.matmul(&b.t().unwrap()).unwrap();
-        let expected = (weight.forward(&x).unwrap() + part).unwrap();
-        assert!(largest_difference(&y, &expected) < 1e-3);
-        for (from, count) in [(0, 1), (3, 20), (40, 31)] {
-            let few = x.narrow(0, from, count).unwrap();
-            let (own, own_u) = weight.forward_adapted(&few, &pair).unwrap();
-            assert_eq!(largest_difference(&own, &y.narrow(0, from, count).unwrap()), 0.0);
-            assert_eq!(largest_difference(&own_u, &u.narrow(0, from, count).unwrap()), 0.0);
+        for unit in [None, Some(Int8Unit::Portable)] {
+            let (y, u) = weight.forward_adapted(unit, &x, &pair).unwrap();
+            assert!(largest_difference(&u, &reduced) < 1e-4);
+            let expected = (weight.forward(unit, &x).unwrap() + &part).unwrap();
+            assert!(largest_difference(&y, &expected) < 1e-3);
+            for (from, count) in [(0, 1), (3, 20), (40, 31)] {
+                let few = x.narrow(0, from, count).unwrap();
+                let (own, own_u) = weight.forward_adapted(unit, &few, &pair).unwrap();
+                assert_eq!(largest_difference(&own, &y.narrow(0, from, count).unwrap()), 0.0);
+                assert_eq!(largest_difference(&own_u, &u.narrow(0, from, count).unwrap()), 0.0);
+            }
         }
     }
 
@@ -446,7 +528,7 @@ mod tests {
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let y = weight.forward(&x).unwrap();
+                let y = weight.forward(None, &x).unwrap();
                 let dx = weight.backward(&y).unwrap();
                 let bits = |t: &Tensor| with_values(t, |v: &[f32]| v.to_vec()).unwrap();
                 (bits(&y), bits(&dx))
@@ -464,6 +546,6 @@ mod tests {
         assert!(refused(Format::Q8_0, 33, 1, 32).contains("not 34"));
         let weight = QuantisedMatrix::new(Format::Q8_0, vec![0; 34], 1, 32).unwrap();
         let x = Tensor::zeros((2, 31), candle_core::DType::F32, &Device::Cpu).unwrap();
-        assert!(weight.forward(&x).is_err());
+        assert!(weight.forward(None, &x).is_err());
     }
 }

@@ -95,6 +95,36 @@ pub fn dot<T: Float>(a: &[T], b: &[T]) -> T {
     total
 }
 
+/// Replaces the scores by exp((score − highest) · scale). Returns the highest score and the sum.
+#[inline(always)]
+pub fn exponentials<T: Float>(scores: &mut [T], scale: T) -> (T, T) {
+    let mut tops = [scores[0]; LANES];
+    let (lines, rest) = scores.as_chunks::<LANES>();
+    for line in lines {
+        for (top, score) in tops.iter_mut().zip(line) {
+            *top = if *score > *top { *score } else { *top };
+        }
+    }
+    let top = tops.iter().chain(rest).fold(tops[0], |a, b| a.max(*b));
+    let mut sums = [T::zero(); LANES];
+    let (lines, rest) = scores.as_chunks_mut::<LANES>();
+    for line in lines {
+        for (sum, score) in sums.iter_mut().zip(line) {
+            *score = ((*score - top) * scale).exp();
+            *sum += *score;
+        }
+    }
+    let mut sum = T::zero();
+    for lane in sums {
+        sum += lane;
+    }
+    for score in rest {
+        *score = ((*score - top) * scale).exp();
+        sum += *score;
+    }
+    (top, sum)
+}
+
 /// x + y.
 pub fn add<T: Float>(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (rows, width) = x.dims2()?;

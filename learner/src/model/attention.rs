@@ -5,10 +5,11 @@
 //! the gradients of k and v consist of.
 
 use crate::kernels::float::Float;
-use crate::kernels::{dot, matrix, values, with_values};
+use crate::kernels::{dot, exponentials, matrix, values, with_values};
 use crate::model::attention_forward::attention_f32;
 use crate::model::heads::Heads;
 use candle_core::{Result, Tensor};
+use pulp::Arch;
 use rayon::prelude::*;
 
 /// The number of queries of a task. It limits the score matrix of a task to
@@ -143,21 +144,10 @@ impl Sequence {
         for (index, row) in p.chunks_mut(seen).enumerate() {
             let visible = self.past + task.from + index / heads.group() + 1;
             let (past, future) = row.split_at_mut(visible);
-            let mut top = past[0];
-            for score in past.iter() {
-                top = top.max(*score);
-            }
-            for score in past.iter_mut() {
-                *score = ((*score - top) * scale).exp();
-            }
-            let mut sum = T::zero();
-            for weight in past.iter() {
-                sum += *weight;
-            }
-            let inverse = T::one() / sum;
-            for weight in past.iter_mut() {
-                *weight *= inverse;
-            }
+            Arch::new().dispatch(|| {
+                let inverse = T::one() / exponentials(past, scale).1;
+                past.iter_mut().for_each(|weight| *weight *= inverse);
+            });
             future.fill(T::zero());
         }
         matrix(p, rows, seen)

@@ -3,7 +3,7 @@
 //! It computes the same as [`attention`](crate::model::attention) and is faster: the scores
 //! of a task stay in the cache of its core, and nothing is copied that is read only once.
 
-use crate::kernels::float::Float;
+use crate::kernels::exponentials;
 use crate::kernels::tile::{AlignedVec, LINE, TileRows, row_sums, stride};
 use crate::model::heads::Heads;
 use pulp::{Arch, Simd, WithSimd};
@@ -97,8 +97,9 @@ impl WithSimd for HeadTask<'_> {
         row_sums(simd, q, TileRows { depth: padded, ..k }, scores);
         let mut inverse = [0.0; QUERIES];
         for (row, scores) in scores.chunks_exact_mut(padded).enumerate() {
-            inverse[row] =
-                1.0 / exponentials(&mut scores[..seen], visible + row, heads.scale as f32);
+            let (past, future) = scores[..seen].split_at_mut(visible + row);
+            future.fill(0.0);
+            inverse[row] = 1.0 / exponentials(past, heads.scale as f32).1;
         }
         let weights = TileRows { values: scores, count: q.count, stride: padded, depth: seen };
         let mut sums = vec![0.0; q.count * heads.width];
@@ -111,36 +112,6 @@ impl WithSimd for HeadTask<'_> {
             }
         }
     }
-}
-
-/// Replaces the visible scores by exp((score − largest) · scale), and the others by 0.
-/// Returns the sum.
-#[inline(always)]
-fn exponentials(scores: &mut [f32], visible: usize, scale: f32) -> f32 {
-    let (past, future) = scores.split_at_mut(visible);
-    future.fill(0.0);
-    let mut tops = [f32::MIN; LINE];
-    let (lines, rest) = past.as_chunks::<LINE>();
-    for line in lines {
-        for (top, score) in tops.iter_mut().zip(line) {
-            *top = if *score > *top { *score } else { *top };
-        }
-    }
-    let top = tops.iter().chain(rest).fold(f32::MIN, |a, b| a.max(*b));
-    let mut sums = [0.0; LINE];
-    let (lines, rest) = past.as_chunks_mut::<LINE>();
-    for line in lines {
-        for (sum, score) in sums.iter_mut().zip(line) {
-            *score = Float::exp((*score - top) * scale);
-            *sum += *score;
-        }
-    }
-    let mut sum = sums.iter().sum::<f32>();
-    for score in rest {
-        *score = Float::exp((*score - top) * scale);
-        sum += *score;
-    }
-    sum
 }
 
 #[cfg(test)]

@@ -28,8 +28,8 @@ pub struct Routing<T> {
     weights: Vec<T>,
 }
 
-/// The rows that went through one expert, and what its gradient needs of them.
-pub struct ExpertRows {
+/// The rows that go through one expert, and what it makes of them first.
+struct ExpertRows {
     expert: usize,
     /// The place where in [`Routing::chosen`] the expert stands.
     places: Vec<usize>,
@@ -117,52 +117,68 @@ impl Experts {
         self.experts[0].down.rows()
     }
 
-    /// The outputs for normed rows, and what [`Experts::backward`] needs of each expert. If there
-    /// is a `unit`, the experts round activations as the server does on a CPU.
+    /// The outputs for normed rows. If there is a `unit`, the experts round activations as the
+    /// server does on a CPU.
     pub fn forward<T: Float>(
         &self,
         unit: Option<Int8Unit>,
         activation: Activation,
         x: &[T],
         routing: &Routing<T>,
-    ) -> Result<(Vec<T>, Vec<ExpertRows>)> {
-        let width = self.width()?;
-        let parts: Vec<(ExpertRows, Vec<T>)> = routing
-            .by_expert(self.experts.len())
-            .into_par_iter()
-            .map(|(expert, places)| {
-                let Expert { gate, up, down } = &self.experts[expert];
-                let x = routing.rows_at(&places, x, width);
-                let (mut h, up) = (product(gate, unit, &x, width)?, product(up, unit, &x, width)?);
-                let between = h.len() / places.len();
-                let gate = matrix(h.clone(), places.len(), between)?;
-                activation.gate_in_place(&mut h, &up);
-                let y = product(down, unit, &h, between)?;
-                let up = matrix(up, places.len(), between)?;
-                Ok((ExpertRows { expert, places, gate, up }, y))
+    ) -> Result<Vec<T>> {
+        let parts = self.by_expert(unit, x, routing)?;
+        let outputs: Vec<Vec<T>> = parts
+            .par_iter()
+            .map(|rows| {
+                let h = activation.gated::<T>(&rows.gate, &rows.up)?;
+                let (_, between) = h.dims2()?;
+                let down = &self.experts[rows.expert].down;
+                with_values(&h, |h: &[T]| product(down, unit, h, between))?
             })
             .collect::<Result<_>>()?;
         let mut sum = vec![T::zero(); x.len()];
         // The order is that of the experts, whichever was computed first.
-        for (rows, y) in &parts {
+        for (rows, y) in parts.iter().zip(&outputs) {
             routing.add_at(&rows.places, y, |place| routing.weights[place], &mut sum);
         }
-        Ok((sum, parts.into_iter().map(|(rows, _)| rows).collect()))
+        Ok(sum)
     }
 
-    /// The gradient with respect to the normed rows `x`.
+    /// The rows of each expert that any row goes through, in the order of the experts.
+    fn by_expert<T: Float>(
+        &self,
+        unit: Option<Int8Unit>,
+        x: &[T],
+        routing: &Routing<T>,
+    ) -> Result<Vec<ExpertRows>> {
+        let width = self.width()?;
+        let rows = routing.by_expert(self.experts.len()).into_par_iter().map(|(expert, places)| {
+            let Expert { gate, up, .. } = &self.experts[expert];
+            let x = routing.rows_at(&places, x, width);
+            let between = |weight: &Weight| {
+                matrix(product(weight, unit, &x, width)?, places.len(), weight.rows()?)
+            };
+            let (gate, up) = (between(gate)?, between(up)?);
+            Ok(ExpertRows { expert, places, gate, up })
+        });
+        rows.collect()
+    }
+
+    /// The gradient with respect to the normed rows `x`. What the experts make of them is computed
+    /// again.
     ///
     /// With y = Σ gᵢ·Eᵢ(x): ∂y/∂gᵢ = Eᵢ(x), and ∂gᵢ/∂sⱼ = gᵢ·([i = j] − gⱼ) for chosen experts. The
     /// product dy·Eᵢ(x) is (dy·down)·h, so that no output of an expert is kept.
     pub fn backward<T: Float>(
         &self,
+        unit: Option<Int8Unit>,
         activation: Activation,
         x: &[T],
         dy: &[T],
         routing: &Routing<T>,
-        parts: &[ExpertRows],
     ) -> Result<Vec<T>> {
         let width = self.width()?;
+        let parts = self.by_expert(unit, x, routing)?;
         let through: Vec<(Vec<T>, Vec<T>)> = parts
             .par_iter()
             .map(|ExpertRows { expert, places, gate, up }| {

@@ -10,9 +10,11 @@
 //! gives both value and gradient.
 
 use crate::kernels::float::Float;
-use crate::kernels::{matrix, values};
+use crate::kernels::int8_dot::Int8Unit;
+use crate::kernels::{exponentials, matrix, values};
 use crate::model::weights::VocabularyMatrix;
 use candle_core::{Error, Result, Tensor};
+use pulp::Arch;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -86,8 +88,10 @@ struct BlockSoftmax<T> {
     targets: Vec<(usize, ExpSum<T>)>,
 }
 
-/// The log-probs of the targets for normed rows `x` (`targets.len() × width`).
+/// The log-probs of the targets for normed rows `x` (`targets.len() × width`). `unit` is that of
+/// [`Weight::forward`](crate::model::weights::Weight::forward).
 pub fn predict<T: Float>(
+    unit: Option<Int8Unit>,
     head: &VocabularyMatrix,
     x: &Tensor,
     targets: &[Target],
@@ -100,7 +104,7 @@ pub fn predict<T: Float>(
         let blocks: Vec<BlockSoftmax<T>> = (first..last)
             .into_par_iter()
             .with_max_len(1)
-            .map(|block| block_softmax(head, block, x, targets, want_gradient))
+            .map(|block| block_softmax(unit, head, block, x, targets, want_gradient))
             .collect::<Result<_>>()?;
         // The order is that of the blocks, whichever was computed first.
         for block in blocks {
@@ -189,6 +193,7 @@ impl<T: Float> RunningSoftmax<T> {
 
 /// Computes the logits of one vocabulary block and what follows from them.
 fn block_softmax<T: Float>(
+    unit: Option<Int8Unit>,
     head: &VocabularyMatrix,
     block: usize,
     x: &Tensor,
@@ -198,7 +203,7 @@ fn block_softmax<T: Float>(
     let weight = &head.blocks[block];
     let count = weight.rows()?;
     let from = block * head.block_rows;
-    let mut logits = values::<T>(&weight.forward(x)?)?;
+    let mut logits = values::<T>(&weight.forward(unit, x)?)?;
     let mut top = vec![None; targets.len()];
     let mut sum = vec![T::zero(); targets.len()];
     let mut found = Vec::new();
@@ -212,7 +217,7 @@ fn block_softmax<T: Float>(
             found.push((row, ExpSum { top: logits[id], sum: T::one(), weighted }));
         }
         let exponentials = match &target.allowed {
-            None => Some(exponentials(logits)),
+            None => Some(Arch::new().dispatch(|| exponentials(logits, T::one()))),
             Some(allowed) => allowed_exponentials(logits, allowed, from),
         };
         if let Some((highest, total)) = exponentials {
@@ -228,25 +233,9 @@ fn block_softmax<T: Float>(
     Ok(BlockSoftmax { top, sum, weighted, targets: found })
 }
 
-/// Replaces the logits by exp(logit − highest). Returns the highest logit and the sum.
-#[inline(always)]
-fn exponentials<T: Float>(logits: &mut [T]) -> (T, T) {
-    let mut highest = logits[0];
-    for logit in logits.iter() {
-        highest = highest.max(*logit);
-    }
-    for logit in logits.iter_mut() {
-        *logit = (*logit - highest).exp();
-    }
-    let mut sum = T::zero();
-    for share in logits.iter() {
-        sum += *share;
-    }
-    (highest, sum)
-}
-
-/// The same for a block that begins at token `from` and in which only some tokens are
-/// `allowed`. The others become 0. Returns `None` if the block has no allowed token.
+/// Replaces the logits of a block that begins at token `from` by exp(logit − highest), and those of
+/// tokens that are not `allowed` by 0. Returns the highest logit and the sum; `None` if the block
+/// has no allowed token.
 #[inline(always)]
 fn allowed_exponentials<T: Float>(
     logits: &mut [T],

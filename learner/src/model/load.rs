@@ -1,5 +1,6 @@
 //! Reads a model from its GGUF file, and refuses what the passes would not compute exactly.
 
+use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::matmul::QuantisedMatrix;
 use crate::kernels::norm::Norm;
 use crate::kernels::quant_blocks::Format;
@@ -84,6 +85,7 @@ impl WeightsReader<'_> {
             output_norm,
             layers,
             rope,
+            unit: Int8Unit::fastest(),
             #[cfg(feature = "cuda")]
             gpu: None,
         })

@@ -1,6 +1,7 @@
 //! LoRA (arXiv:2106.09685): y = Wx + (alpha/r)·B(Ax) for every linear map of every layer.
 
 use crate::kernels::float::Float;
+use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::matmul::LowRank;
 use crate::kernels::{matrix, values};
 use crate::model::weights::{MAPS, Shape, Weight};
@@ -42,17 +43,18 @@ impl LoraLayer {
         Ok((y, reduced))
     }
 
-    /// Computes x · Wᵀ with the part of the adapter, scale · B·A·x.
+    /// Computes x · Wᵀ as [`Weight::forward`] does, with the part of the adapter, scale · B·A·x.
     pub fn forward_through<T: Float>(
         &self,
+        unit: Option<Int8Unit>,
         weight: &Weight,
         x: &Tensor,
         scale: f64,
     ) -> Result<(Tensor, Reduced)> {
         match weight {
-            Weight::Plain(_) => self.forward::<T>(x, &weight.forward(x)?, scale),
+            Weight::Plain(_) => self.forward::<T>(x, &weight.forward(unit, x)?, scale),
             Weight::Quantised(weight) => {
-                weight.forward_adapted(x, &LowRank { a: &self.a, b: &self.b, scale })
+                weight.forward_adapted(unit, x, &LowRank { a: &self.a, b: &self.b, scale })
             }
         }
     }

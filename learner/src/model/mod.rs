@@ -25,17 +25,20 @@ pub mod prompt_pass;
 pub mod weights;
 
 use crate::kernels::float::Float;
+use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::norm::Norm;
 use crate::kernels::rope::Rope;
 use crate::kernels::{add, add_bias, matrix, scaled, values, with_values};
 use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
-use crate::model::experts::{ExpertRows, Routing};
+use crate::model::experts::Routing;
 use crate::model::heads::Heads;
 use crate::model::lm_head::{Target, predict};
-use crate::model::lora::{Lora, LoraGradient, LoraLayer, Reduced};
+use crate::model::lora::{Lora, LoraGradient, Reduced};
 use crate::model::prompt_pass::{PromptKv, PromptPlace};
-use crate::model::weights::{DOWN, Experts, GATE, K, Layer, O, Q, Shape, UP, V, VocabularyMatrix};
+use crate::model::weights::{
+    DOWN, Experts, GATE, K, Layer, LinearMap, O, Q, Shape, UP, V, VocabularyMatrix,
+};
 use candle_core::{Device, Result, Tensor};
 use feedback::experts::NOT_CHOSEN;
 use rayon::prelude::*;
@@ -52,6 +55,9 @@ pub struct Transformer<T> {
     pub output_norm: Norm<T>,
     pub layers: Vec<Layer<T>>,
     pub rope: Rope,
+    /// The unit that multiplies quantised matrices with activations, which are rounded to 8 bits;
+    /// `None` for products of floats. The gradient is that of floats in any case.
+    pub unit: Option<Int8Unit>,
     /// The same model in the memory of a GPU, which then computes all passes.
     #[cfg(feature = "cuda")]
     pub gpu: Option<gpu::GpuModel>,
@@ -207,8 +213,8 @@ impl TailBatch {
 }
 
 /// The tensors that a layer keeps for its gradient. They share memory with the forward pass where
-/// possible. Norms, attention weights and activations are computed again, and the keys and values
-/// of prompts are read again: those of a thousand tokens in f32 take more memory than all of this.
+/// possible. Norms, attention weights and all between the up and the down map, which is the widest,
+/// are computed again, and the keys and values of prompts are read again.
 struct SavedLayer<T> {
     x: Tensor,
     /// q and k before the norms of their heads, if there are any.
@@ -217,21 +223,9 @@ struct SavedLayer<T> {
     own: [Tensor; 3],
     attended: Tensor,
     middle: Tensor,
-    feed_forward: SavedFeedForward<T>,
+    /// Through which experts the rows went, if there are any.
+    routing: Option<Routing<T>>,
     reduced: Vec<Reduced>,
-}
-
-/// The tensors that a feed-forward part keeps for its gradient.
-enum SavedFeedForward<T> {
-    /// `gate` is `None` if the architecture has none.
-    Dense {
-        gate: Option<Tensor>,
-        up: Tensor,
-    },
-    Experts {
-        routing: Routing<T>,
-        by_expert: Vec<ExpertRows>,
-    },
 }
 
 /// A forward pass that can be differentiated.
@@ -327,7 +321,7 @@ impl<T: Float> Transformer<T> {
         let rows = Tensor::new(batch.predicting.as_slice(), &Device::Cpu)?;
         let x = x.index_select(&rows, 0)?;
         let normed = self.output_norm.forward(&x)?;
-        predict(&self.head, &normed, &batch.targets, want_gradient)
+        predict(self.unit, &self.head, &normed, &batch.targets, want_gradient)
     }
 
     fn layers(
@@ -353,9 +347,7 @@ impl<T: Float> Transformer<T> {
             }
         };
         for index in first..self.layers.len() {
-            let pairs = lora.map(|lora| (lora.layers[index].as_slice(), lora.scale()));
-            let pairs = pairs.filter(|(pairs, _)| !pairs.is_empty());
-            let (y, kept) = self.layer(index, x, pairs, batch, kv)?;
+            let (y, kept) = self.layer(index, x, lora, batch, kv)?;
             x = y;
             if let Some(saved) = &mut saved {
                 saved.push(kept);
@@ -368,7 +360,7 @@ impl<T: Float> Transformer<T> {
         &self,
         index: usize,
         x: Tensor,
-        lora: Option<(&[LoraLayer], f64)>,
+        lora: Option<&Lora>,
         batch: &TailBatch,
         kv: &PromptKv,
     ) -> Result<(Tensor, SavedLayer<T>)> {
@@ -376,20 +368,9 @@ impl<T: Float> Transformer<T> {
         let mut reduced = Vec::with_capacity(layer.maps.len());
         // It is called in the order of the layer's maps, so that `reduced` has the same order.
         let mut linear = |map: usize, x: &Tensor| -> Result<Tensor> {
-            let place = self.shape.place(map);
-            let map = &layer.maps[place];
-            let y = match lora {
-                Some((pairs, scale)) => {
-                    let (y, kept) = pairs[place].forward_through::<T>(&map.weight, x, scale)?;
-                    reduced.push(kept);
-                    y
-                }
-                None => map.weight.forward(x)?,
-            };
-            match &map.bias {
-                Some(bias) => add_bias(&y, bias),
-                None => Ok(y),
-            }
+            let (y, kept) = self.linear(index, map, lora, x)?;
+            reduced.extend(kept);
+            Ok(y)
         };
 
         let normed = layer.attention_norm.forward(&x)?;
@@ -417,29 +398,62 @@ impl<T: Float> Transformer<T> {
         let middle = add::<T>(&x, &output)?;
 
         let normed = layer.feed_forward_norm.forward(&middle)?;
-        let (output, feed_forward) = match &layer.experts {
+        let mut routing = None;
+        let output = match &layer.experts {
             Some(experts) => {
                 let (rows, width) = normed.dims2()?;
                 let normed = values::<T>(&normed)?;
-                let routing = self.route(experts, index, &normed, batch)?;
-                let (output, by_expert) =
-                    experts.forward(None, block.activation, &normed, &routing)?;
-                let kept = SavedFeedForward::Experts { routing, by_expert };
-                (matrix(output, rows, width)?, kept)
+                let routing = routing.insert(self.route(experts, index, &normed, batch)?);
+                let output = experts.forward(self.unit, block.activation, &normed, routing)?;
+                matrix(output, rows, width)?
             }
             None => {
-                let is_gated = block.feed_forward == FeedForward::Gated;
-                let gate = if is_gated { Some(linear(GATE, &normed)?) } else { None };
-                let up = linear(UP, &normed)?;
+                let (gate, up) = self.gate_and_up(&normed, &mut linear)?;
                 let h = self.activated(gate.as_ref(), &up)?;
-                (linear(DOWN, &h)?, SavedFeedForward::Dense { gate, up })
+                linear(DOWN, &h)?
             }
         };
         let y = add::<T>(&middle, &scaled::<T>(&output, block.residual_scale)?)?;
-        let kept =
-            SavedLayer { x, before_head_norms, own, attended, middle, feed_forward, reduced };
+        let kept = SavedLayer { x, before_head_norms, own, attended, middle, routing, reduced };
         layer.release();
         Ok((y, kept))
+    }
+
+    /// The output of a linear map, with the part of the adapter and what its gradient needs if the
+    /// layer is adapted.
+    fn linear(
+        &self,
+        layer: usize,
+        map: usize,
+        lora: Option<&Lora>,
+        x: &Tensor,
+    ) -> Result<(Tensor, Option<Reduced>)> {
+        let place = self.shape.place(map);
+        let LinearMap { weight, bias } = &self.layers[layer].maps[place];
+        let pair = lora.and_then(|lora| Some((lora.layers[layer].get(place)?, lora.scale())));
+        let (y, reduced) = match pair {
+            Some((pair, scale)) => {
+                let (y, reduced) = pair.forward_through::<T>(self.unit, weight, x, scale)?;
+                (y, Some(reduced))
+            }
+            None => (weight.forward(self.unit, x)?, None),
+        };
+        let y = match bias {
+            Some(bias) => add_bias(&y, bias)?,
+            None => y,
+        };
+        Ok((y, reduced))
+    }
+
+    /// The inputs of the activation, the first of which not every architecture has.
+    fn gate_and_up(
+        &self,
+        normed: &Tensor,
+        mut linear: impl FnMut(usize, &Tensor) -> Result<Tensor>,
+    ) -> Result<(Option<Tensor>, Tensor)> {
+        let is_gated = self.shape.block.feed_forward == FeedForward::Gated;
+        let gate = if is_gated { Some(linear(GATE, normed)?) } else { None };
+        Ok((gate, linear(UP, normed)?))
     }
 
     /// Through which experts of a layer the rows of a batch go.
@@ -489,28 +503,30 @@ impl<T: Float> Transformer<T> {
 
         let d_output = scaled::<T>(&dy, block.residual_scale)?;
         let normed = layer.feed_forward_norm.forward(&saved.middle)?;
-        let d_normed = match (&saved.feed_forward, &layer.experts) {
-            (SavedFeedForward::Experts { routing, by_expert }, Some(experts)) => {
+        let d_normed = match layer.experts.as_ref().zip(saved.routing.as_ref()) {
+            Some((experts, routing)) => {
                 let (rows, width) = normed.dims2()?;
                 let (x, dy) = (values::<T>(&normed)?, values::<T>(&d_output)?);
-                let dx = experts.backward(block.activation, &x, &dy, routing, by_expert)?;
+                let dx = experts.backward(self.unit, block.activation, &x, &dy, routing)?;
                 matrix(dx, rows, width)?
             }
-            (SavedFeedForward::Dense { gate, up }, _) => {
-                let h = self.activated(gate.as_ref(), up)?;
+            None => {
+                let again = |map, x: &Tensor| Ok(self.linear(index, map, Some(lora), x)?.0);
+                let (gate, up) = self.gate_and_up(&normed, again)?;
+                let h = self.activated(gate.as_ref(), &up)?;
                 let dh = linear(DOWN, &h, &d_output)?;
                 match gate {
                     Some(gate) => {
-                        let (d_gate, d_up) = block.activation.gated_backward::<T>(&dh, gate, up)?;
+                        let (d_gate, d_up) =
+                            block.activation.gated_backward::<T>(&dh, &gate, &up)?;
                         add::<T>(&linear(GATE, &normed, &d_gate)?, &linear(UP, &normed, &d_up)?)?
                     }
                     None => {
-                        let d_up = block.activation.plain_backward::<T>(&dh, up)?;
+                        let d_up = block.activation.plain_backward::<T>(&dh, &up)?;
                         linear(UP, &normed, &d_up)?
                     }
                 }
             }
-            _ => candle_core::bail!("a layer without experts kept rows of experts"),
         };
         let d_middle = layer.feed_forward_norm.backward(&dy, &d_normed, &saved.middle)?;
 
@@ -575,10 +591,7 @@ impl<T: Float> ForwardPass<'_, T> {
             #[cfg(feature = "cuda")]
             PassOn::Gpu(_) => &[],
         };
-        saved.iter().filter_map(|saved| match &saved.feed_forward {
-            SavedFeedForward::Experts { routing, .. } => Some(routing.chosen.as_slice()),
-            SavedFeedForward::Dense { .. } => None,
-        })
+        saved.iter().filter_map(|saved| Some(saved.routing.as_ref()?.chosen.as_slice()))
     }
 
     /// The gradient of a loss, where `d_loss[i] = ∂loss/∂logprobs[i]`.

@@ -6,7 +6,6 @@
 //! because attention is causal. The pass runs layer by layer over all rows of a group.
 
 use crate::kernels::float::Float;
-use crate::kernels::int8_dot::Int8Unit;
 use crate::kernels::{add_to_rows, matrix, scale_in_place, values, with_values};
 use crate::limits::{PROMPT_KV_BYTES_MAX, PROMPT_PASS_ROWS_MAX};
 use crate::machine::threads::Threads;
@@ -15,7 +14,7 @@ use crate::model::architecture::FeedForward;
 use crate::model::attention::Sequence;
 use crate::model::known_prompts::{OpenPrompts, PromptFile};
 use crate::model::prefix_tree::PrefixTree;
-use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, Shape, UP, V};
+use crate::model::weights::{DOWN, GATE, K, Layer, O, Q, UP, V};
 use anyhow::bail;
 use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
@@ -76,19 +75,6 @@ impl PromptKv {
         prompts: &[&[u32]],
         known: Option<OpenPrompts>,
         threads: &Threads,
-        done: impl FnMut(usize) -> anyhow::Result<()>,
-    ) -> anyhow::Result<PromptKv> {
-        PromptKv::compute_with(Int8Unit::fastest(), model, prompts, known, threads, done)
-    }
-
-    /// The same, but `unit` chooses between products of 8-bit integers and of floats
-    /// (`None`).
-    pub fn compute_with<T: Float>(
-        unit: Option<Int8Unit>,
-        model: &Transformer<T>,
-        prompts: &[&[u32]],
-        known: Option<OpenPrompts>,
-        threads: &Threads,
         mut done: impl FnMut(usize) -> anyhow::Result<()>,
     ) -> anyhow::Result<PromptKv> {
         let known = known.unwrap_or_default();
@@ -110,15 +96,14 @@ impl PromptKv {
             let own = prompt.len() - tree.shared(prompt).0;
             if !tree.paths.is_empty() && tree.tokens.len() + own > PROMPT_PASS_ROWS_MAX {
                 let tree = std::mem::take(&mut tree);
-                finished +=
-                    kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
+                finished += kv.compute_group(model, tree, threads, |part| done(finished + part))?;
             }
             let (group, place) = (kv.groups.len(), tree.paths.len());
             kv.places.push(PromptPlace::Computed { group, prompt: place });
             tree.insert(prompt);
         }
         if !tree.paths.is_empty() {
-            kv.compute_group(unit, model, tree, threads, |part| done(finished + part))?;
+            kv.compute_group(model, tree, threads, |part| done(finished + part))?;
         }
         Ok(kv)
     }
@@ -159,7 +144,6 @@ impl PromptKv {
     /// Computes the prompts of one tree. Returns how many they are.
     fn compute_group<T: Float>(
         &mut self,
-        unit: Option<Int8Unit>,
         model: &Transformer<T>,
         tree: PrefixTree,
         threads: &Threads,
@@ -167,7 +151,7 @@ impl PromptKv {
     ) -> anyhow::Result<usize> {
         self.reserve(tree.tokens.len(), model)?;
         let prompts = tree.paths.len();
-        let layers = group_layers(unit, model, &tree, threads, |layer| {
+        let layers = group_layers(model, &tree, threads, |layer| {
             done(prompts * layer / model.shape.layers)
         })?;
         self.groups.push(GroupKv { layers, paths: tree.paths });
@@ -266,7 +250,7 @@ fn choose_within(
     chosen
 }
 
-/// The number of rows of these prompts, as [`PromptKv::compute_with`] keeps them: the prompts of a
+/// The number of rows of these prompts, as [`PromptKv::compute`] keeps them: the prompts of a
 /// group share theirs.
 fn rows_of<'a>(prompts: impl Iterator<Item = &'a [u32]>) -> usize {
     let (mut rows, mut tree) = (0, PrefixTree::default());
@@ -283,7 +267,6 @@ fn rows_of<'a>(prompts: impl Iterator<Item = &'a [u32]>) -> usize {
 /// Runs the base over the rows of one tree, on the GPU if the model is there. `done` is called with
 /// the number of layers that are done.
 fn group_layers<T: Float>(
-    unit: Option<Int8Unit>,
     model: &Transformer<T>,
     tree: &PrefixTree,
     threads: &Threads,
@@ -297,13 +280,12 @@ fn group_layers<T: Float>(
         done(model.layers.len())?;
         return Ok(GroupLayers::Gpu(layers));
     }
-    Ok(GroupLayers::Cpu(pass(unit, model, tree, threads, done)?))
+    Ok(GroupLayers::Cpu(pass(model, tree, threads, done)?))
 }
 
 /// Runs the base over the rows of one tree on the CPU. `done` is called with the number of layers
 /// that are done.
 fn pass<T: Float>(
-    unit: Option<Int8Unit>,
     model: &Transformer<T>,
     tree: &PrefixTree,
     threads: &Threads,
@@ -316,7 +298,6 @@ fn pass<T: Float>(
     let mut x = values(&model.embedding.embed::<T>(&tree.tokens)?)?;
     scale_in_place(&mut x, model.shape.block.embedding_scale);
     let mut rows = TreeRows {
-        unit,
         model,
         tree,
         angles: model.rope.angles(&tree.positions, 1.0),
@@ -332,7 +313,6 @@ fn pass<T: Float>(
 
 /// All rows of a tree on their way through the layers.
 struct TreeRows<'a, T> {
-    unit: Option<Int8Unit>,
     model: &'a Transformer<T>,
     tree: &'a PrefixTree,
     /// (sin, cos) of the rotation of each row.
@@ -356,10 +336,10 @@ impl<T: Float> TreeRows<'_, T> {
     /// Computes the keys and values of a layer, and then its output in `x`. The last layer
     /// has no output, because nothing reads it.
     fn layer(&mut self, index: usize) -> Result<(Tensor, Tensor)> {
-        let TreeRows { unit, model, tree, angles, x, buffers } = self;
+        let TreeRows { model, tree, angles, x, buffers } = self;
         let shape = &model.shape;
         let layer = &model.layers[index];
-        let maps = Maps { unit: *unit, shape, layer };
+        let maps = Maps { model, layer };
         let rows = tree.tokens.len();
         let (q_width, kv_width) = (shape.map(Q).0, shape.map(K).0);
         let [normed, q, k, v] = buffers;
@@ -396,7 +376,7 @@ impl<T: Float> TreeRows<'_, T> {
                 (FeedForward::Experts(sizes), Some(experts)) => {
                     let routing = experts.route(normed, sizes.used, |_| None)?;
                     let activation = shape.block.activation;
-                    let (mut y, _) = experts.forward(*unit, activation, normed, &routing)?;
+                    let mut y = experts.forward(model.unit, activation, normed, &routing)?;
                     scale_in_place(&mut y, shape.block.residual_scale);
                     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
                 }
@@ -420,30 +400,31 @@ impl<T: Float> TreeRows<'_, T> {
 
 /// The maps of a layer, which compute rows of activations.
 struct Maps<'a, T> {
-    unit: Option<Int8Unit>,
-    shape: &'a Shape,
+    model: &'a Transformer<T>,
     layer: &'a Layer<T>,
 }
 
 impl<T: Float> Maps<'_, T> {
     /// y = W·x + b, where `y` gets the length that it needs.
     fn fill(&self, map: usize, x: &[T], y: &mut Vec<T>) -> Result<()> {
-        let (width_out, width_in) = self.shape.map(map);
-        let map = &self.layer.maps[self.shape.place(map)];
+        let shape = &self.model.shape;
+        let (width_out, width_in) = shape.map(map);
+        let map = &self.layer.maps[shape.place(map)];
         filled(y, x.len() / width_in, width_out, map.bias.as_deref());
-        map.weight.add_product(self.unit, x, y)
+        map.weight.add_product(self.model.unit, x, y)
     }
 
     /// y += (W·x + b) · the factor of residuals. This multiplies x with the factor, which costs
     /// less than to multiply the product.
     fn add(&self, map: usize, x: &mut [T], y: &mut [T]) -> Result<()> {
-        let factor = self.shape.block.residual_scale;
-        let map = &self.layer.maps[self.shape.place(map)];
+        let shape = &self.model.shape;
+        let factor = shape.block.residual_scale;
+        let map = &self.layer.maps[shape.place(map)];
         scale_in_place(x, factor);
         if let Some(bias) = &map.bias {
             add_to_rows(y, bias, T::from_f64(factor));
         }
-        map.weight.add_product(self.unit, x, y)
+        map.weight.add_product(self.model.unit, x, y)
     }
 }
 

@@ -89,16 +89,16 @@ pub enum Weight {
 }
 
 impl Weight {
-    /// x · Wᵀ: `rows × in` → `rows × out`.
-    pub fn forward(&self, x: &Tensor) -> candle_core::Result<Tensor> {
+    /// x · Wᵀ: `rows × in` → `rows × out`. If there is a `unit` and W is quantised, activations
+    /// are rounded to 8 bits, as the server does on a CPU.
+    pub fn forward(&self, unit: Option<Int8Unit>, x: &Tensor) -> candle_core::Result<Tensor> {
         match self {
             Weight::Plain(weight) => x.matmul(&weight.t()?),
-            Weight::Quantised(weight) => weight.forward(x),
+            Weight::Quantised(weight) => weight.forward(unit, x),
         }
     }
 
-    /// y += x · Wᵀ, without a gradient. If there is a `unit` and W is quantised, activations
-    /// are rounded to 8 bits, as the server does on a CPU.
+    /// y += x · Wᵀ in the same way.
     pub fn add_product<T: Float>(
         &self,
         unit: Option<Int8Unit>,
@@ -118,12 +118,13 @@ impl Weight {
         }
         let rows = y.len() / self.rows()?;
         let x = Tensor::from_slice(x, (rows, x.len() / rows), &Device::Cpu)?;
-        with_values(&self.forward(&x)?, |part: &[T]| {
+        with_values(&self.forward(None, &x)?, |part: &[T]| {
             y.iter_mut().zip(part).for_each(|(y, part)| *y += *part);
         })
     }
 
-    /// The gradient with respect to x, dy · W: `rows × out` → `rows × in`.
+    /// The gradient with respect to x, dy · W: `rows × out` → `rows × in`. It is that of the
+    /// product of floats, whether or not x was rounded.
     pub fn backward(&self, dy: &Tensor) -> candle_core::Result<Tensor> {
         match self {
             Weight::Plain(weight) => dy.matmul(weight),

@@ -196,11 +196,13 @@ mod tests {
             verdict: None,
             in_demonstration_loss: true,
         };
-        let samples: Vec<Sample> = [50, 14, 1, 500, 30, 30].map(sample).into();
+        let (few, many) = (MICROBATCH_ROWS_MAX, SCORED_ROWS_MAX);
+        let samples: Vec<Sample> = [few - 14, 14, 1, 3 * few, few / 2, few / 2].map(sample).into();
         assert_eq!(
             cut_into_microbatches(&[0, 1, 2, 3, 4, 5], &samples),
             [vec![0, 1], vec![2], vec![3], vec![4, 5]]
         );
-        assert_eq!(scored_together(&[60, 60, 100, 40, 300, 1]), [0..3, 3..4, 4..5, 5..6]);
+        let rows = [few, 1, many - few - 1, 1, many + 1, 1];
+        assert_eq!(scored_together(&rows), [0..3, 3..4, 4..5, 5..6]);
     }
 }

@@ -1,16 +1,20 @@
-//! Compares the hand-written forward and backward passes, in f64, with slow definitions.
+//! Compares the hand-written forward and backward passes, in f64, with slow definitions, and in f32
+//! with those without rounding.
 
 use crate::common::{adapter, model};
 use feedback::experts::NOT_CHOSEN;
+use learner::kernels::int8_dot::Int8Unit;
 use learner::kernels::{matrix, values};
 use learner::machine::threads::Threads;
 use learner::model::known_prompts::KnownPrompts;
 use learner::model::lm_head::Target;
+use learner::model::load::load;
 use learner::model::lora::Lora;
 use learner::model::prompt_pass::PromptKv;
 use learner::model::{Tail, TailBatch, Transformer};
 use models::disk_cache::DiskCache;
-use models::random_model::tiny::{FORMS, form};
+use models::gguf::Gguf;
+use models::random_model::tiny::{FORMS, Matrices, Sizes, form};
 use std::sync::Arc;
 
 /// Two prompts that share a prefix.
@@ -301,6 +305,42 @@ fn a_forced_token_has_logprob_zero_and_no_gradient() {
     for pair in pass.backward(&[1.0]).unwrap() {
         let zero = |t| values::<f64>(t).unwrap().iter().all(|value| value.abs() < 1e-15);
         assert!(zero(&pair.a) && zero(&pair.b));
+    }
+}
+
+/// The forward pass rounds activations to 8 bits, and the gradient is that of floats where the
+/// rounded pass went.
+#[test]
+fn the_gradient_of_rounded_activations_has_the_direction_of_that_of_floats() {
+    const LOGPROB_OFF: f32 = 0.1;
+    const COSINE: f64 = 0.99;
+    let loss = LOSS.map(|weight| weight as f32);
+    for form in FORMS {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        form.write(Sizes::SMALL, Matrices::Q8_0, 1, file.path()).unwrap();
+        let mut model = load(&Gguf::open(file.path()).unwrap()).unwrap();
+        let lora = adapter::<f32>(&model.shape, 2, 2);
+        let mut pass = |unit| {
+            model.unit = unit;
+            let threads = Threads::fixed(2);
+            let kv = PromptKv::compute(&model, &PROMPTS, None, &threads, |_| Ok(())).unwrap();
+            let batch = batch(&kv);
+            let pass = model.forward(&lora, &batch, &kv).unwrap();
+            let logprobs = pass.logprobs.clone();
+            assert_eq!(model.logprobs(Some(&lora), &batch, &kv).unwrap(), logprobs);
+            let pairs = pass.backward(&loss).unwrap();
+            let tensors = pairs.iter().flat_map(|pair| [&pair.a, &pair.b]);
+            let gradient = tensors.flat_map(|tensor| values::<f32>(tensor).unwrap());
+            (logprobs, gradient.map(f64::from).collect::<Vec<_>>())
+        };
+        let (exact, rounded) = (pass(None), pass(Some(Int8Unit::Portable)));
+        assert_ne!(exact.0, rounded.0, "{}: nothing was rounded", form.name);
+        let off = exact.0.iter().zip(&rounded.0).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let (a, b) = (&exact.1, &rounded.1);
+        let cosine = dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
+        println!("{}: log-probs off by {off}, cosine {cosine}", form.name);
+        assert!(off < LOGPROB_OFF && cosine > COSINE, "{}: {off}, {cosine}", form.name);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Two implementations, the server's and the learner's, compute the same log-probabilities for
 //! the same model file, tokens and adapter.
 //!
-//! llama.cpp rounds activations to 8 bits in its products with quantised matrices. The learner
-//! rounds over the prompt only, because the gradient of the tokens that it learns from must be
-//! exact. So the log-probabilities differ a little. The bounds are twice the measured
+//! Both round activations to 8 bits in their products with quantised matrices, and add up in
+//! another order. So the log-probabilities differ a little. The bounds are twice the measured
 //! differences (docs/lab/learning-results.md) and far inside PPO's clip range. The
 //! distribution is printed.
 

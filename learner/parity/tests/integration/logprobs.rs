@@ -15,8 +15,7 @@ const MEAN_OF_F32_MAX: f64 = 0.002;
 /// The same for 16-bit matrices. llama.cpp rounds activations to 16 bits then.
 const MEAN_OF_F16_MAX: f64 = 0.002;
 
-/// The same for 8-bit matrices. llama.cpp rounds activations to 8 bits then, and the learner does
-/// so only over the prompt.
+/// The same for 8-bit matrices. Both round activations to 8 bits then.
 const MEAN_OF_Q8_0_MAX: f64 = 0.03;
 
 /// The least that the adapter of the test changes in the mean, in nats.

@@ -57,6 +57,7 @@ pub fn model<T: Float>(form: &Form, seed: u64) -> Transformer<T> {
         output_norm: norm(&model.output_norm),
         shape: model.shape,
         rope: model.rope,
+        unit: None,
         #[cfg(feature = "cuda")]
         gpu: None,
     }
