@@ -1,9 +1,11 @@
 //! Files that a model continues, as models for next edits are asked: no completion at a cursor, no
 //! healing and no adapter, only the likeliest text behind what stands there.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Continuation {
     /// The texts, each behind the model's token for a file. The last one is continued, and the
     /// first ones are left out if they are too long together.
@@ -12,6 +14,34 @@ pub struct Continuation {
     pub max_tokens: usize,
     /// The time for prompt and answer.
     pub budget: Duration,
+    pub enough: Enough,
+}
+
+/// Tells whether an answer needs to be continued. It is asked at each end of a line with the text
+/// so far. By default only the model ends an answer.
+#[derive(Clone)]
+pub struct Enough(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl Enough {
+    pub fn when(is_enough: impl Fn(&str) -> bool + Send + Sync + 'static) -> Enough {
+        Enough(Arc::new(is_enough))
+    }
+
+    pub fn is(&self, text: &str) -> bool {
+        (self.0)(text)
+    }
+}
+
+impl Default for Enough {
+    fn default() -> Enough {
+        Enough::when(|_| false)
+    }
+}
+
+impl fmt::Debug for Enough {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Enough")
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

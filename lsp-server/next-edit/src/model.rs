@@ -8,6 +8,7 @@
 
 mod answer;
 mod changes;
+mod ending;
 mod filter;
 mod form;
 mod moment;
@@ -15,7 +16,8 @@ mod place;
 mod signs;
 
 pub use answer::{Hunk, hunks};
-pub use changes::Changed;
+pub use changes::{Changed, Shown};
+pub use ending::is_too_long;
 pub use filter::{Dropped, Offered, REJECTED_MAX, Rejected, is_served};
 pub use form::{ANSWER_TOKENS_MAX, FILE_BYTES_MAX, Form, PROMPT_TOKENS_MAX, Window};
 pub use moment::{Decision, LastChange, Moment, Never};

@@ -147,7 +147,9 @@ impl ModelSilence {
                  are very long."
             }
             ModelSilence::Unchanged => "The model for next edits would change nothing.",
-            ModelSilence::CutOff => "The model for next edits did not come to an end in time.",
+            ModelSilence::CutOff => {
+                "The answer of the model for next edits was too long, or took too long."
+            }
             ModelSilence::Blank => "The model for next edits wrote nothing.",
             ModelSilence::Malformed => "The answer of the model for next edits cannot be read.",
             ModelSilence::OnlyAbove => {
@@ -235,7 +237,7 @@ impl Reason {
             Reason::ModelSilent { why } => why.sentence().into(),
             Reason::Forgotten => "Something was forgotten while the offer was computed.".into(),
             Reason::OutOfStep => "Hone does not know this text of the document.".into(),
-            Reason::Failed { message } => format!("The engine failed: {message}."),
+            Reason::Failed { message } => format!("The model could not answer: {message}."),
         }
     }
 
@@ -264,7 +266,10 @@ impl Reason {
             Reason::RejectedHere => "ask for it by hand".into(),
             Reason::InAnotherFile { .. } => "open that file, and ask for the next edit".into(),
             Reason::OutOfStep => "open the file again".into(),
-            Reason::Failed { .. } => "hone restart, and look into logs/daemon.log".into(),
+            // A message that names a command says itself what to do.
+            Reason::Failed { message } if !message.contains("`hone ") => {
+                "hone restart, and look into logs/daemon.log".into()
+            }
             _ => return None,
         };
         Some(command)
@@ -308,6 +313,17 @@ mod tests {
         assert_eq!(named_oddly.remedy(), None, "a command is copied into a shell");
         assert_eq!(Reason::NothingToAdd.remedy(), None);
         assert!(Reason::Shown.is_offer() && !Reason::NothingToAdd.is_offer());
+    }
+
+    /// `hone why` recommended a restart where only a pull helps.
+    #[test]
+    fn a_failure_that_says_what_to_do_has_no_other_remedy() {
+        let failed = |message: &str| Reason::Failed { message: message.into() };
+        let missing = failed("/m/a.gguf is missing; run `hone model pull a`");
+        assert!(missing.sentence().ends_with("is missing; run `hone model pull a`."));
+        assert_eq!(missing.remedy(), None);
+        let other = failed("a number is not finite").remedy();
+        assert_eq!(other.as_deref(), Some("hone restart, and look into logs/daemon.log"));
     }
 
     #[test]

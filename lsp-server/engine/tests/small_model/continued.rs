@@ -1,9 +1,11 @@
 //! Files are continued by the real small model, and what was computed of the first ones stays.
 
 use crate::load;
-use engine::continuation::Continuation;
+use engine::continuation::{Continuation, Enough};
 use engine::{Engine, EngineError};
 use models::fim::{FileTexts, FimKind, FimTemplate};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -17,7 +19,8 @@ static FILES: FimTemplate = FimTemplate {
 
 fn request(files: &[&str], max_tokens: usize) -> Continuation {
     let files = files.iter().map(|file| (*file).to_owned()).collect();
-    Continuation { files, max_tokens, budget: Duration::from_secs(300) }
+    let budget = Duration::from_secs(300);
+    Continuation { files, max_tokens, budget, enough: Enough::default() }
 }
 
 #[test]
@@ -61,6 +64,26 @@ fn what_is_copied_takes_few_passes_and_is_the_same_text() {
         let same = |(a, b): (&(usize, f32), &(usize, f32))| a.0 == b.0 && (a.1 - b.1).abs() < 0.1;
         assert!(part.logprobs.iter().zip(&whole.logprobs).all(same), "{part:?}, {whole:?}");
     }
+}
+
+#[test]
+fn an_answer_ends_at_a_line_where_it_is_enough() {
+    let mut engine = load(&FILES);
+    let go = AtomicBool::default();
+    let lines = "alpha = load()\nbeta = total(alpha)\nshow(beta, alpha)\nsave(beta)\n";
+    let all = request(&[&format!("a.py\n{lines}"), "b.py\nalpha = load()\nbeta"], 18);
+    let asked = Arc::new(Mutex::new(vec![]));
+    let seen = asked.clone();
+    let enough = Enough::when(move |text| {
+        seen.lock().push(text.to_owned());
+        text.contains("show")
+    });
+    let part = engine.continued(&Continuation { enough, ..all.clone() }, &go).unwrap();
+    assert_eq!(
+        (part.text.as_str(), part.is_whole),
+        (" = total(alpha)\nshow(beta, alpha)\n", false)
+    );
+    assert_eq!(*asked.lock(), [" = total(alpha)\n", part.text.as_str()]);
 }
 
 #[test]

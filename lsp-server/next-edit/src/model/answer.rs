@@ -5,14 +5,14 @@ use super::form::{CURSOR, Window};
 use crate::diff::{affixes, stretches};
 use std::ops::Range;
 
-/// Lines that an answer may have more than the window. The others are cut off.
-const MORE_LINES_MAX: usize = 20;
-
 /// Hunks above the cursor with so few lines between them are one.
 const FUSED_LINES: usize = 2;
 
 /// Sometimes follows an answer's last line, from the diffs that the models were trained on.
 const NO_NEWLINE: &str = " No newline at end of file";
+
+/// Ends a block of code in Markdown.
+const FENCE: &str = "```";
 
 /// Lines of the window that become others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,11 @@ pub struct Hunk {
 }
 
 impl Hunk {
+    /// Returns true if it lies above this line.
+    pub(super) fn is_above(&self, line: usize) -> bool {
+        self.lines.end <= line
+    }
+
     /// The whole lines that are replaced, and those that are written. An insertion replaces none,
     /// so the line below it goes along.
     pub(crate) fn whole(&self, text: &str) -> [String; 2] {
@@ -45,15 +50,23 @@ impl Hunk {
 pub(super) fn updated(text: &str, window: &Window, answer: &str) -> Vec<String> {
     let whole = format!("{}{answer}", window.prefill(text)).replace(CURSOR, "");
     let now = window.text(text);
-    let most = now.split('\n').count() + MORE_LINES_MAX;
     let whole = whole.trim_end_matches('\n');
     let whole = whole.strip_suffix(NO_NEWLINE).unwrap_or(whole).trim_end_matches('\n');
+    // Models that also chat close a block of code that they never opened.
+    let unfenced = whole.strip_suffix(FENCE).filter(|_| !now.contains(FENCE));
+    let whole = unfenced.unwrap_or(whole).trim_end_matches('\n');
     let mut lines: Vec<String> = whole.split('\n').map(str::to_owned).collect();
     let starts_blank = now.starts_with('\n');
     while !starts_blank && lines.len() > 1 && lines[0].trim().is_empty() {
         lines.remove(0);
     }
-    lines.truncate(most);
+    // The cursor may stand on empty lines at the window's end. They stay, unless the answer has
+    // written them.
+    let full = now.trim_end_matches('\n');
+    let is_same_end = lines.last().map(String::as_str) == full.split('\n').next_back();
+    if is_same_end || lines.len() <= full.split('\n').count() {
+        lines.extend(vec![String::new(); now.len() - full.len()]);
+    }
     lines
 }
 
@@ -82,10 +95,7 @@ pub fn hunks(text: &str, window: &Window, answer: &str) -> Vec<Hunk> {
         })
         .collect();
     let cursor = window.line + cursor;
-    hunks.sort_by_key(|hunk| {
-        let is_above = hunk.lines.end <= cursor && !hunk.lines.contains(&cursor);
-        (is_above, hunk.lines.start.abs_diff(cursor))
-    });
+    hunks.sort_by_key(|hunk| (hunk.is_above(cursor), hunk.lines.start.abs_diff(cursor)));
     hunks
 }
 
@@ -103,11 +113,13 @@ fn hunk(
         [0].into_iter().chain(own.match_indices('\n').map(|(at, _)| at + 1)).collect();
     let byte = |line: usize| starts.get(line).copied().unwrap_or(own.len());
     let range = byte(old.start)..byte(old.end);
-    let is_cut = range.end == own.len() && !own.ends_with('\n');
+    // The last line may have no line break: that of the cursor at the end of the file, too.
+    let is_open = window_lines.len() > starts.len() - 1;
+    let is_cut = is_open && old.end == window_lines.len();
     let mut written = new.iter().map(|line| format!("{line}{end}")).collect::<String>();
     if is_cut && !new.is_empty() {
         written.truncate(written.len() - end.len());
-        if range.is_empty() {
+        if old.is_empty() {
             written.insert_str(0, end);
         }
     }

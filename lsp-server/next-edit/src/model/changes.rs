@@ -9,7 +9,10 @@ use std::ops::Range;
 pub struct Changed {
     /// The path of the file, as the model reads it.
     pub path: String,
-    /// The first line that is shown, counted from 1.
+    /// Tells the order in which changes began.
+    began: u64,
+    /// The first line that is shown, counted from 1, in the file as it was then. So it stays the
+    /// same, and what was computed of it stays too.
     line: usize,
     /// Its lines in the file as it is now, counted from 0.
     place: Range<usize>,
@@ -38,8 +41,9 @@ impl Changed {
             (with_lf(&own) == new).then(|| (above, line(place.end)))
         });
         let (above, below) = around.unwrap_or_default();
-        let line = place.start + usize::from(above.is_empty());
-        Some(Changed { path: path.to_owned(), line, place, old, new, above, below })
+        let line = unit.line + usize::from(above.is_empty());
+        let (path, began) = (path.to_owned(), unit.message);
+        Some(Changed { path, began, line, place, old, new, above, below })
     }
 
     /// Returns true if nothing but blanks differs.
@@ -87,6 +91,32 @@ impl Changed {
 
     fn around(&self) -> [String; 2] {
         [&self.old, &self.new].map(|own| format!("{}{own}{}", self.above, self.below))
+    }
+}
+
+/// Which of the latest changes a model is shown. The oldest ones are left out several at a time:
+/// between that the prompt begins as the one before, and what was computed of it stays.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown {
+    since: u64,
+}
+
+impl Shown {
+    /// The most changes that are shown, and those that stay when the oldest ones are left out.
+    pub const MAX: usize = 6;
+    const LEFT: usize = 4;
+
+    /// Takes notice of newer changes.
+    pub fn after(self, changes: &[Changed]) -> Shown {
+        match self.of(changes).nth(Shown::MAX) {
+            None => self,
+            Some(_) => Shown { since: latest(changes).nth(Shown::LEFT - 1).map_or(0, |c| c.began) },
+        }
+    }
+
+    /// The changes that are shown, the newest first.
+    pub(super) fn of(self, changes: &[Changed]) -> impl Iterator<Item = &Changed> {
+        latest(changes).filter(move |change| change.began >= self.since)
     }
 }
 

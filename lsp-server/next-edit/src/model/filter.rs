@@ -2,6 +2,7 @@
 
 use super::answer::{Hunk, hunks, is_unchanged, updated};
 use super::changes::{Changed, with_lf, without_blanks};
+use super::ending::settled;
 use super::form::{Form, Window};
 use crate::NextEdit;
 use crate::diff::{Stretch, stretches};
@@ -45,7 +46,7 @@ const IMPORTS: &[&str] = &[
 pub enum Dropped {
     /// It leaves the window as it is.
     Unchanged,
-    /// It ran out of tokens or time.
+    /// It ran out of tokens, lines or time.
     CutOff,
     /// It has nothing but blanks, which would delete the rest of the window.
     Blank,
@@ -97,18 +98,20 @@ pub struct Offered<'a> {
     pub form: &'a Form<'a>,
     pub window: &'a Window,
     pub answer: &'a str,
-    /// The model ended the answer by itself.
+    /// The model ended the answer by itself. Another one counts if it is clear how it ends.
     pub is_whole: bool,
 }
 
 impl Offered<'_> {
     /// The hunk to offer, or why none is.
     pub fn hunk(&self, file: &str, rejected: &Rejected) -> Result<Hunk, Dropped> {
-        let Offered { form, window, answer, is_whole } = *self;
+        let Offered { form, window, is_whole, .. } = *self;
         let text = form.text;
-        if !is_whole {
-            return Err(Dropped::CutOff);
-        }
+        let settled = match is_whole {
+            true => None,
+            false => Some(settled(text, window, self.answer).ok_or(Dropped::CutOff)?),
+        };
+        let answer = settled.as_deref().unwrap_or(self.answer);
         if answer.trim().is_empty() {
             return Err(Dropped::Blank);
         }
@@ -139,6 +142,10 @@ impl Offered<'_> {
         }
         let mut dropped = Dropped::Unchanged;
         for hunk in all {
+            if !is_whole && hunk.is_above(cursor) {
+                // One at the cursor or below it may still come.
+                return Err(Dropped::CutOff);
+            }
             match self.why_not(&hunk, file, &left, rejected) {
                 None => return Ok(hunk),
                 Some(why) => dropped = why,

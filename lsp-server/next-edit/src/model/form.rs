@@ -1,7 +1,7 @@
 //! The text that a model is asked to continue. Its blocks stand in the order in which they change
 //! more and more often, so that what was computed of the first ones stays.
 
-use super::changes::{Changed, latest, with_lf};
+use super::changes::{Changed, Shown, latest, with_lf};
 use std::ops::Range;
 
 /// Lines of the window above the cursor's, and below it.
@@ -21,9 +21,6 @@ pub(super) const PROMPT_BYTES_MAX: usize = (PROMPT_TOKENS_MAX - ANSWER_TOKENS_MA
 
 /// The longest window, in bytes. A longer one ends at an earlier line.
 const WINDOW_BYTES_MAX: usize = 1024;
-
-/// The most changes that are shown.
-pub(super) const CHANGES_MAX: usize = 6;
 
 /// The most bytes of a file that are shown. The client that the models were made for shows more;
 /// this is what a processor computes in a few seconds.
@@ -67,6 +64,7 @@ pub struct Form<'a> {
     pub text: &'a str,
     /// The latest changes in all files, the oldest first.
     pub changes: &'a [Changed],
+    pub shown: Shown,
     /// The path and the text of another file.
     pub other: Option<(&'a str, &'a str)>,
 }
@@ -100,10 +98,12 @@ impl Window {
         is_fit.then_some(Window { range, line: first, cursor })
     }
 
-    /// The window's text as the model reads it: with `\n` alone, and without the last one.
+    /// The window's text as the model reads it: with `\n` alone, and without the last one, unless
+    /// the cursor stands behind it, on the empty line at the end of the file.
     pub fn text(&self, text: &str) -> String {
         let own = with_lf(&text[self.range.clone()]);
-        own.strip_suffix('\n').unwrap_or(&own).to_owned()
+        let last = own.strip_suffix('\n').filter(|_| self.cursor < self.range.end);
+        last.unwrap_or(&own).to_owned()
     }
 
     /// The bytes of that text before the cursor.
@@ -173,8 +173,10 @@ impl Form<'_> {
 
     /// The latest changes that have no more bytes than this, the oldest first.
     fn changes_within(&self, mut room: usize) -> Vec<String> {
-        let mut shown: Vec<String> = latest(self.changes)
-            .take(CHANGES_MAX)
+        let mut shown: Vec<String> = self
+            .shown
+            .of(self.changes)
+            .take(Shown::MAX)
             .map(|change| format!("{}\n", change.shown()))
             .take_while(|shown| {
                 let fits = shown.len() + TOKEN_BYTES <= room;

@@ -1,8 +1,9 @@
 //! Where a model is asked a second time, if it changes nothing at the cursor.
 
+use super::changes::Shown;
 use super::changes::{Changed, latest};
-use super::form::{CHANGES_MAX, LINES_BELOW, Window};
-use std::collections::HashSet;
+use super::form::{LINES_BELOW, Window};
+use std::collections::{HashMap, HashSet};
 
 /// How far a place lies from the cursor, in lines, so that it is not in its window.
 const LINES_AWAY: usize = 10;
@@ -15,6 +16,9 @@ const OCCURRENCES: std::ops::RangeInclusive<usize> = 2..=5;
 
 /// The shortest word that is looked for, in bytes.
 const WORD_BYTES_MIN: usize = 2;
+
+/// Words of one change that are looked for.
+const WORDS_MAX: usize = 16;
 
 /// By what rule a place was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,16 +44,19 @@ pub fn second(
 ) -> Option<(Place, Window)> {
     let cursor = first.line + first.cursor_line(text);
     let lines: Vec<&str> = text.lines().collect();
-    let shown = latest(changes).take(CHANGES_MAX);
+    let shown = latest(changes).take(Shown::MAX);
     let here: Vec<&Changed> = shown.filter(|change| change.path == path).collect();
-    let known: HashSet<&str> = lines.iter().flat_map(|line| words(line)).collect();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for word in lines.iter().flat_map(|line| words(line)) {
+        *counts.entry(word).or_default() += 1;
+    }
     let found = same_line(&lines, &here, first)
         .map(|line| (Place::SameLine, line))
         .or_else(|| {
             let is_far = |line: usize| line.abs_diff(cursor) > LINES_AWAY;
             here.iter().find_map(|change| {
                 let (mut gone, _) = differing(change);
-                gone.retain(|word| known.contains(word));
+                gone.retain(|word| counts.contains_key(word));
                 let [word] = gone.as_slice() else { return None };
                 let at = nearest(&lines, word, cursor, is_far)?;
                 Some((Place::DeletedWord, at))
@@ -58,13 +65,14 @@ pub fn second(
         .or_else(|| {
             let is_elsewhere = |line: usize| line.abs_diff(cursor) > LINES_BELOW;
             let (_, come) = differing(here.first()?);
-            come.iter().find_map(|word| {
-                let count = lines.iter().flat_map(|line| words(line)).filter(|w| w == word).count();
-                let at = OCCURRENCES
-                    .contains(&count)
-                    .then(|| nearest(&lines, word, cursor, is_elsewhere));
-                at.flatten().map(|at| (Place::AddedWord, at))
-            })
+            let is_seldom =
+                |word: &&&str| counts.get(**word).is_some_and(|n| OCCURRENCES.contains(n));
+            let at = |word: &&str| nearest(&lines, word, cursor, is_elsewhere);
+            come.iter()
+                .filter(is_seldom)
+                .take(WORDS_MAX)
+                .find_map(at)
+                .map(|at| (Place::AddedWord, at))
         });
     let (place, line) = found.unwrap_or((Place::Below, cursor + LINES_BELOW + 1));
     let own = lines.get(line)?;

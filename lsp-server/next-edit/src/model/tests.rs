@@ -50,7 +50,7 @@ impl Document {
 
     fn form(&self) -> Form<'_> {
         let Document { opened, text, changes } = self;
-        Form { path: "a.rs", opened, text, changes, other: None }
+        Form { path: "a.rs", opened, text, changes, shown: Shown::default(), other: None }
     }
 
     /// The window around the end of this text.
@@ -193,6 +193,27 @@ fn changes_are_left_out_before_a_prompt_is_too_long() {
     assert!(blocks[0].starts_with("b.rs\n") && blocks[1].starts_with("a.rs\n"));
     let changes = blocks[2..].iter().filter(|block| block.contains("original:\n")).count();
     assert!((1..6).contains(&changes), "{changes} changes");
+}
+
+#[test]
+fn old_changes_are_left_out_together_and_keep_their_lines() {
+    let text: String = (0..12).map(|at| format!("line_{at}_();\n\n")).collect();
+    let named: Vec<String> = (0..12).rev().map(|at| format!("line_{at}_")).collect();
+    let edits: Vec<(&str, &str)> = named.iter().map(|name| (&**name, "\nx")).collect();
+    let mut shown = Shown::default();
+    let mut seen: Vec<Vec<String>> = vec![];
+    for count in 1..=12 {
+        let document = Document::changed(&text, &edits[..count]);
+        shown = shown.after(&document.changes);
+        let form = Form { shown, ..document.form() };
+        let blocks = form.blocks(&document.window("\nx"));
+        let changes = blocks.into_iter().filter(|block| block.contains("original:\n"));
+        seen.push(changes.collect());
+    }
+    assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6]);
+    for (before, after) in seen.iter().zip(&seen[1..]) {
+        assert!(after.len() == 4 && before[3..] == after[..3] || after.starts_with(before));
+    }
 }
 
 /// The same file with either sort of line breaks.
@@ -358,6 +379,89 @@ fn imports_are_told_from_what_begins_like_them() {
     assert!(!only(&["a();", "b();"], &["b();", "a();"]), "lines that only changed their places");
     assert!(!only(&[], &["using var file = Open();"]));
     assert!(!only(&["from orders o"], &["from orders p"]) && !only(&[], &["from x in xs"]));
+}
+
+/// Returns what is offered of an answer that the model has not ended.
+fn offered_early(document: &Document, behind: &str, answer: &str) -> Result<String, Dropped> {
+    let (form, window) = (&document.form(), &document.window(behind));
+    let offered = Offered { form, window, answer, is_whole: false };
+    let hunk = offered.hunk("a.rs", &Rejected::default())?;
+    Ok(format!("{}: {} → {}", hunk.lines.start, &document.text[hunk.range.clone()], hunk.new))
+}
+
+#[test]
+fn an_answer_is_settled_where_the_window_goes_on_behind_its_change() {
+    let text = "a1();\nb1();\nc1();\nd1();\ne1();\n\nf1();\ng1();\n";
+    let document = Document::changed(text, &[("c1", "c")]);
+    let early = |answer: &str| offered_early(&document, "c();", answer);
+    let written = "b1();\nc(1);\nd1();\ne1();\n";
+    assert_eq!(early(written), Err(Dropped::CutOff), "two lines are the same again");
+    let settled = format!("{written}\n");
+    assert_eq!(early(&settled).unwrap(), "2:  → 1");
+    assert_eq!(early(&format!("{settled}f")).unwrap(), "2:  → 1", "a line that is begun");
+    let whole = format!("{settled}f1();\ng1();");
+    assert_eq!(document.offered("c();", &whole).unwrap(), "2:  → 1");
+    let inserted = "b1();\nc();\nnew();\nd1();\ne1();\n\n";
+    assert_eq!(early(inserted).unwrap(), "3:  → new();\n");
+    let deleted = "b1();\nc();\ne1();\n\nf1();\n";
+    assert_eq!(early(deleted).unwrap(), "3: d1();\n → ");
+    let above = "b(1);\nc();\nd1();\ne1();\n\n";
+    assert_eq!(early(above), Err(Dropped::CutOff), "a change at the cursor may come");
+    let same = "b1();\nc();\nd1();\ne1();\n\nf1();\n";
+    assert_eq!(early(same), Err(Dropped::CutOff), "nothing has changed yet");
+}
+
+#[test]
+fn an_early_end_leaves_no_change_above_the_cursor_to_offer() {
+    let document = Document::unchanged("a();\nb();\nc();\nd();\ne();\nf();\ng();\nh();\n");
+    let written = "b(1);\nc();\nd( );\ne();\nf();\ng();\n";
+    assert_eq!(offered_early(&document, "c(", written), Err(Dropped::CutOff));
+    let whole = format!("{written}h(2);\n");
+    assert_eq!(document.offered("c(", &whole).unwrap(), "7:  → 2");
+}
+
+#[test]
+fn the_empty_line_of_the_cursor_stays() {
+    for text in ["x = 1\ny = 2\n\n", "x = 1\ny = 2\n"] {
+        let document = Document::unchanged(text);
+        let window = document.window("y = 2\n");
+        let blocks = document.form().blocks(&window);
+        let current = &blocks[blocks.len() - 2];
+        assert!(current.ends_with("x = 1\ny = 2\n<|cursor|>\n"), "{current}");
+        let offered = |answer: &str| document.offered("y = 2\n", answer);
+        for answer in ["y = 3", "y = 3\n", "y = 3\n\n"] {
+            assert_eq!(offered(answer).unwrap(), "1: 2 → 3", "{text:?}");
+        }
+        assert_eq!(offered("y = 2\nz = 3\n").unwrap(), "2:  → z = 3");
+        assert_eq!(offered("y = 2"), Err(Dropped::Unchanged));
+    }
+}
+
+#[test]
+fn a_fence_behind_an_answer_is_no_code() {
+    let document = Document::changed("a();\nb();\nc();\n", &[("a()", "a(1)")]);
+    assert_eq!(document.offered("a(1", ");\nb();\nc();\n```\n"), Err(Dropped::Unchanged));
+    assert_eq!(document.offered("a(1", ");\nb(1);\nc();\n```").unwrap(), "1:  → 1");
+    let document = Document::changed("a();\n```\nb();\n", &[("a()", "a(1)")]);
+    assert_eq!(document.offered("a(1", ");\n```\nb();\n```").unwrap(), "3:  → ```\n");
+}
+
+#[test]
+fn lines_that_stand_twice_settle_nothing() {
+    let text = "a();\nb();\nx();\ny();\nx();\ny();\nx();\n";
+    let document = Document::changed(text, &[("b()", "b(1)")]);
+    let answer = "b(2);\nx();\ny();\nx();\n";
+    assert_eq!(offered_early(&document, "b(1", answer), Err(Dropped::CutOff));
+}
+
+#[test]
+fn an_answer_of_too_many_lines_is_given_up() {
+    let document = Document::changed(OPENED, &[("load()", "load_all()")]);
+    let window = document.window("load_all");
+    let room = window.text(&document.text).lines().count() + 19;
+    let written = |lines: usize| "    x();\n".repeat(lines - 1);
+    assert!(!is_too_long(&document.text, &window, &written(room)));
+    assert!(is_too_long(&document.text, &window, &written(room + 1)));
 }
 
 /// As a file has it that describes diffs.
@@ -526,7 +630,9 @@ fn the_hunks_of_an_answer_make_the_whole_answer() {
         }
         let tail = text.len() - window.range.end;
         let own = made[window.range.start..made.len() - tail].replace("\r\n", "\n");
-        let own = own.strip_suffix('\n').unwrap_or(&own);
+        // The cursor may stand on the empty line behind the last line break.
+        let is_open = window.cursor == window.range.end;
+        let own = own.strip_suffix('\n').filter(|_| !is_open).unwrap_or(&own);
         let expected = super::answer::updated(&text, &window, &answer).join("\n");
         assert_eq!(own, expected, "seed {seed}: {text:?} {window:?} {answer:?}");
         let breaks = if text.contains("\r\n") { "\r\n" } else { "\n" };

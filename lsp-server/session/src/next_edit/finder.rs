@@ -3,7 +3,7 @@
 
 use super::inbox::News;
 use aho_corasick::AhoCorasick;
-use next_edit::model::Rejected;
+use next_edit::model::{Changed, Rejected, Shown};
 use next_edit::{
     By, Edit, File, Language, NextEdit, NextEdits, Nothing, Query, Rule, RuleKind, Unit,
 };
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 /// The places that one search in an unopened file looks for, those of the open files among them.
 const PLACES_MAX: usize = 64;
 
-/// The changes that a model is shown at most. Some may be left out.
+/// The latest changes that are looked at for a model.
 const LATEST_MAX: usize = 12;
 
 /// An open document, as it is when a search begins.
@@ -32,6 +32,8 @@ pub struct Finder {
     held_secret: HashSet<String>,
     /// The edits of a model that the user did not want.
     rejected: Rejected,
+    /// The changes that a model is shown.
+    shown: Shown,
     /// The text of each document as one string, as long as the document stays as it is.
     texts: HashMap<String, (Rope, String)>,
 }
@@ -61,7 +63,7 @@ impl Finder {
         }
     }
 
-    /// The latest changes, the oldest first, as a model is shown them.
+    /// The latest changes, the oldest first, of which a model is shown some.
     pub fn latest(&self) -> Vec<Unit> {
         self.edits.history().latest(LATEST_MAX)
     }
@@ -78,6 +80,12 @@ impl Finder {
 
     pub fn rejected(&self) -> &Rejected {
         &self.rejected
+    }
+
+    /// Returns which of these changes a model is shown.
+    pub fn shown(&mut self, changes: &[Changed]) -> Shown {
+        self.shown = self.shown.after(changes);
+        self.shown
     }
 
     /// Returns where the user may want to go on, the likeliest place first, or why nowhere.

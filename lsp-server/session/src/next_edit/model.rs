@@ -10,12 +10,12 @@ use crate::request::Trigger;
 use crate::{State, Turn};
 use completion::document::Document;
 use engine::EngineError;
-use engine::continuation::Continuation;
+use engine::continuation::{Continuation, Enough};
 use engine::worker::Work;
 use feedback::secrets;
 use next_edit::model::{
     ANSWER_TOKENS_MAX, Changed, Decision, Dropped, Form, Hunk, Never, Offered, Place, Rejected,
-    Signs, Window, is_served, second,
+    Shown, Signs, Window, is_served, is_too_long, second,
 };
 use next_edit::{File, Language, NextEdit, RuleKind, Unit, affixes};
 use policy::next_edit::surroundings::ByModel;
@@ -45,6 +45,7 @@ struct Sight {
     cursor: usize,
     language: &'static Language,
     changes: Vec<Changed>,
+    shown: Shown,
     other: Option<(String, String)>,
     rejected: Rejected,
 }
@@ -53,7 +54,13 @@ impl Sight {
     fn form(&self) -> Form<'_> {
         let Sight { path, opened, text, changes, other, .. } = self;
         let other = other.as_ref().map(|(path, text)| (path.as_str(), text.as_str()));
-        Form { path, opened, text, changes, other }
+        Form { path, opened, text, changes, shown: self.shown, other }
+    }
+
+    /// Returns true if nothing that may follow changes what is offered of an answer.
+    fn is_enough(&self, uri: &str, window: &Window, written: &str) -> bool {
+        let offered = Offered { form: &self.form(), window, answer: written, is_whole: false };
+        is_too_long(&self.text, window, written) || offered.hunk(uri, &self.rejected).is_ok()
     }
 }
 
@@ -106,24 +113,25 @@ impl Session {
     ) -> Result<OfferedEdit, Nothing> {
         let rest = self.turn(|state, turn| state.rest(turn, asked))?;
         tokio::time::sleep(rest).await;
-        let asking = self.begin_asking(model).await.ok_or(ModelSilence::GaveWay)?;
+        let asking = self.begin_asking(model, asked).await?;
         // A key that came before has changed the text, and one that comes from now on ends this.
         self.turn(|state, turn| state.rest(turn, asked))?;
         let (session, again) = (self.clone(), asked.clone());
         let seen = host::tasks::blocking(move || session.see(&again)).await;
         let seen = seen.map_err(|error| Reason::Failed { message: error.to_string() })?;
         let (sight, forgets) = seen?;
+        let sight = Arc::new(sight);
         let first = Window::around(&sight.text, sight.cursor).ok_or(ModelSilence::NoWindow)?;
         let (mut place, mut window) = (Place::Cursor, first);
         let mut found = self.hunk(&asking, &sight, asked, &window).await?;
         if matches!(found, Err(Dropped::Unchanged))
-            && let Some(other) = second(&sight.text, &sight.path, &sight.changes, &window)
+            && let Some(other) = second_place(&sight, &window).await?
         {
             (place, window) = other;
             found = self.hunk(&asking, &sight, asked, &window).await?;
         }
         let (hunk, signs) = found.map_err(|dropped| Nothing::from(silence(dropped)))?;
-        let Sight { text, language, .. } = &sight;
+        let Sight { text, language, .. } = &*sight;
         let file = File { name: &asked.uri, text, language };
         let edit = (NextEdit::by_model(&file, &hunk, place), by_model(&signs, place));
         let (session, asked) = (self.clone(), asked.clone());
@@ -133,33 +141,42 @@ impl Session {
         Ok(offered?)
     }
 
-    /// Begins a request once no completion is computed. `None` if one always was.
-    async fn begin_asking(self: &Arc<Session>, model: &Arc<NextEditModel>) -> Option<Asking> {
+    /// Begins a request once no completion is computed. One that is superseded does not, because
+    /// it would end the newer one.
+    async fn begin_asking(
+        self: &Arc<Self>,
+        model: &Arc<NextEditModel>,
+        asked: &Asked,
+    ) -> Result<Asking, Nothing> {
         let asker = Arc::as_ptr(self) as usize;
         for _ in 0..LOOKS_MAX {
-            let asking = model.begin(asker);
-            if asking.is_some() && !is_completing(self.services.engine.work()) {
-                return asking;
+            if !self.is_newest(asked) {
+                return Err(Reason::Superseded.into());
             }
-            drop(asking);
+            if !is_completing(self.services.engine.work())
+                && let Some(asking) = model.begin(asker)
+            {
+                return Ok(asking);
+            }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        None
+        Err(ModelSilence::GaveWay.into())
     }
 
     /// Asks the model about a window.
     async fn hunk(
         &self,
         model: &Asking,
-        sight: &Sight,
+        sight: &Arc<Sight>,
         asked: &Asked,
         window: &Window,
     ) -> Result<Result<(Hunk, Signs), Dropped>, Nothing> {
-        let form = sight.form();
+        let (uri, place, seen) = (asked.uri.clone(), window.clone(), sight.clone());
         let request = Continuation {
-            files: form.blocks(window),
+            files: sight.form().blocks(window),
             max_tokens: ANSWER_TOKENS_MAX,
             budget: ANSWER_TIME_MAX,
+            enough: Enough::when(move |written| seen.is_enough(&uri, &place, written)),
         };
         let answer = match model.ask(request).await {
             Ok(answer) => answer,
@@ -177,7 +194,7 @@ impl Session {
         };
         self.services.health.clear(TroubleSource::NextEditModel);
         let (text, is_whole) = (answer.text.as_str(), answer.is_whole);
-        let offered = Offered { form: &form, window, answer: text, is_whole };
+        let offered = Offered { form: &sight.form(), window, answer: text, is_whole };
         let hunk = offered.hunk(&asked.uri, &sight.rejected);
         Ok(hunk.map(|hunk| {
             let signs = hunk.signs(&answer.logprobs, &sight.changes);
@@ -226,7 +243,7 @@ impl Session {
             let (path, text) = quotable(&unit.file).filter(|_| !held_secret)?;
             Changed::of(unit, &path, Some(&text))
         };
-        let changes = finder.latest().iter().filter_map(changed).collect();
+        let changes: Vec<Changed> = finder.latest().iter().filter_map(changed).collect();
         let other = documents.iter().skip(1).filter(|other| other.language == own.language);
         let mut quoted = other.filter_map(|other| quotable(&other.uri));
         let sight = Sight {
@@ -235,6 +252,7 @@ impl Session {
             text,
             cursor,
             language: Language::named(&own.language),
+            shown: finder.shown(&changes),
             changes,
             other: quoted.next(),
             rejected: finder.rejected().clone(),
@@ -311,6 +329,16 @@ impl State {
 fn agrees(edit: &NextEdit, now: &str) -> bool {
     let (head, tail) = affixes(now, &edit.new);
     now == edit.old || now.len() < edit.new.len() && head + tail == now.len()
+}
+
+/// The place for a second request. A long file takes its time.
+async fn second_place(
+    sight: &Arc<Sight>,
+    window: &Window,
+) -> Result<Option<(Place, Window)>, Reason> {
+    let (sight, window) = (sight.clone(), window.clone());
+    let find = move || second(&sight.text, &sight.path, &sight.changes, &window);
+    host::tasks::blocking(find).await.map_err(|error| Reason::Failed { message: error.to_string() })
 }
 
 fn is_line_end(text: &Rope, cursor: usize) -> bool {

@@ -8,7 +8,7 @@ use crate::request::{Start, Trigger};
 use crate::{Session, asking};
 use completion::document::Position;
 use engine::EngineError;
-use engine::continuation::{Continuation, Continued};
+use engine::continuation::{Continuation, Continued, Enough};
 use engine::scripted::ScriptedEngine;
 use engine::worker::{EngineHandle, IdleRule};
 use feedback::clock::{Clock, ManualClock};
@@ -63,10 +63,13 @@ fn writer(
             std::thread::sleep(Duration::from_millis(1));
         }
         let logprob = if answer == UNSURE { -4.0 } else { -0.1 };
+        let mut ends = answer.match_indices('\n').map(|(at, _)| &answer[..=at]);
+        let enough = ends.find(|written| request.enough.is(written));
+        let text = enough.unwrap_or(answer);
         Ok(Continued {
-            text: answer.into(),
-            logprobs: (1..=answer.len()).map(|end| (end, logprob)).collect(),
-            is_whole: true,
+            text: text.into(),
+            logprobs: (1..=text.len()).map(|end| (end, logprob)).collect(),
+            is_whole: enough.is_none(),
             prompt_reused: 0,
             prompt_evaluated: 1,
             tokens: 1,
@@ -150,11 +153,13 @@ impl Modelled {
 
     /// Asks the same in a task of its own.
     fn asking(&self) -> JoinHandle<Result<OfferedEdit, Reason>> {
+        self.asking_by(Trigger::Automatic)
+    }
+
+    fn asking_by(&self, trigger: Trigger) -> JoinHandle<Result<OfferedEdit, Reason>> {
         let (session, version) = (self.user.session.clone(), self.user.document.version);
         let at = Position { line: 0, column: 15 };
-        tokio::spawn(
-            async move { session.next_edit(URI, Some(version), at, Trigger::Automatic).await },
-        )
+        tokio::spawn(async move { session.next_edit(URI, Some(version), at, trigger).await })
     }
 
     /// When the model is to be asked, were the cursor at the end of a line.
@@ -197,6 +202,20 @@ async fn where_no_rule_fits_the_edit_of_the_model_is_offered_and_recorded() {
     assert_eq!(kind, Some((NextEditKind::Model, 4)));
     assert_eq!(modelled.user.outcomes(), [NextEditOutcome::Accepted]);
     assert_eq!(*modelled.loads.lock(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_ends_where_it_only_copies_or_is_too_long() {
+    let written = "_all(1);\nlet sum = total(cart);\n\nshow(sum);\n";
+    let mut modelled = Modelled::after_a_change(&[written]).await;
+    assert_eq!(modelled.ask().await.unwrap().new, "1");
+    let enough = modelled.asked.lock()[0].enough.clone();
+    assert!(enough.is(written) && !enough.is("_all(1);\nlet sum = total(cart);\n\n"));
+    let endless: &'static str = "x();\n".repeat(40).leak();
+    modelled = Modelled::after_a_change(&[endless]).await;
+    assert_eq!(modelled.silence().await, ModelSilence::CutOff);
+    let enough = modelled.asked.lock()[0].enough.clone();
+    assert!(enough.is(endless) && !enough.is(&endless[..endless.len() / 2]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -391,6 +410,22 @@ async fn a_completion_goes_first_and_the_model_is_asked_again() {
     assert_eq!(modelled.times_asked(), 2);
 }
 
+/// An editor does not cancel what it asked before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_superseded_while_it_rests_leaves_the_newer_one_alone() {
+    let mut modelled = Modelled::after_a_change(&["", ANSWER]).await;
+    let number = || modelled.user.session.read(|state| state.next_edits.asked);
+    let before = number();
+    let resting = modelled.asking();
+    eventually("the first request has come", || number() > before).await;
+    let newer = modelled.asking_by(Trigger::Invoked);
+    eventually("the model is asked", || modelled.times_asked() == 1).await;
+    assert_eq!(resting.await.unwrap(), Err(Reason::Superseded));
+    modelled.user.replace(0, "cart", "carts");
+    assert_eq!(newer.await.unwrap(), Err(Reason::Superseded));
+    assert_eq!(modelled.times_asked(), 1);
+}
+
 #[test]
 fn a_path_tells_files_apart_and_not_who_the_user_is() {
     let told = |path: &str, folder: Option<&str>| {
@@ -438,7 +473,12 @@ async fn a_model_that_never_has_its_turn_is_not_asked() {
 async fn a_request_that_was_interrupted_asks_for_nothing_more() {
     let modelled = Modelled::of(TEXT, &[ANSWER]).await;
     let budget = Duration::from_secs(60);
-    let files = || Continuation { files: vec!["a".into()], max_tokens: 1, budget };
+    let files = || Continuation {
+        files: vec!["a".into()],
+        max_tokens: 1,
+        budget,
+        enough: Enough::default(),
+    };
     let is_aborted =
         |answer: Result<Continued, EngineError>| matches!(answer, Err(EngineError::Aborted));
     let model = modelled.model();
