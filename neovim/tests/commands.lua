@@ -92,6 +92,12 @@ return {
       editor:type(':Hone doctor')
       editor:press('Enter')
       editor:wait_for('hone doctor')
+      editor:press('q')
+      editor:type(':Hone model list')
+      editor:press('Enter')
+      editor:wait_for('   name ')
+      editor:type('G')
+      editor:wait_for('checksum')
     end,
   },
   {
@@ -277,6 +283,62 @@ return {
       editor:press('A')
       editor:type('x')
       editor:wait_for_line(1, WEEK .. 'x')
+    end,
+  },
+  {
+    'once a setting and a model are repaired, the next insert mode brings the server',
+    function(home)
+      local late = home.path .. '/late'
+      vim.fn.mkdir(late .. '/models', 'p')
+      local function configure(config)
+        vim.fn.writefile(vim.split(config, '\n'), late .. '/config.toml')
+      end
+      configure('lab.max_tokens = 0')
+      local editor = home:edit('late.rs', WEEK .. '\n', {
+        init = [[require('hone.server').LOOK_AGAIN_MS = 0]],
+        env = { HONE_HOME = late },
+        ready = 'lab.max_tokens must be from 1 to 128',
+      })
+      local function insert()
+        editor:press('Escape')
+        editor:wait_for_mode('n')
+        editor:press('A')
+        editor:wait_for_mode('i')
+      end
+      -- The message is longer than the line.
+      editor:press('Enter')
+      insert()
+      -- The time for an answer begins before the model is in memory.
+      configure(Home.CONFIG .. 'budget_ms = 60000')
+      wait.until_('the setting to be looked at again', function()
+        insert()
+        return editor:screen():find('hone needs a model', 1, true)
+      end)
+      local name = 'SmolLM2-135M-Instruct.Q4_1.gguf'
+      local there, here = home.path .. '/models/' .. name, late .. '/models/' .. name
+      for served = 1, 2 do
+        insert()
+        assert(vim.uv.fs_symlink(assert(vim.uv.fs_realpath(there)), here))
+        wait.until_('the model to be looked for again', function()
+          insert()
+          return not editor:screen():find('hone needs a model', 1, true)
+        end)
+        editor:wait_for(GHOST)
+        for told, times in pairs({ ['from 1 to 128'] = 1, ['a model is needed'] = served }) do
+          local _, found = editor:messages():gsub(vim.pesc(told), '')
+          check.equal(times, found, told)
+        end
+        if served == 1 then
+          -- The server ends, and there is no model any more.
+          assert(vim.uv.fs_unlink(here))
+          home.hone({ env = vim.tbl_extend('force', home.env, { HONE_HOME = late }) }, 'stop')
+          editor:wait_for('hone needs a model')
+        end
+      end
+      editor:press('Escape')
+      editor:type(':Hone stop')
+      editor:press('Enter')
+      editor:wait_for('hone: stopped')
     end,
   },
   {

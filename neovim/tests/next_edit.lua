@@ -246,6 +246,22 @@ return {
     end,
   },
   {
+    'while the edit that a key asked for is computed, a hint says so',
+    function(home)
+      local script = vim.tbl_extend('error', SCRIPT, { holds = true })
+      local editor, server = open(home, 'long.txt', 'one();\nload(1);\n', script, BY_KEY)
+      editor:press('i')
+      editor:wait_for_mode('i')
+      editor:press('M-n')
+      server:wait_for(EDIT, 1)
+      editor:wait_for('one();  computing a next edit…')
+      hold(editor, false)
+      editor:wait_for('loadfetch(1);')
+      editor:wait_until_gone('computing')
+      wait_for_cursor(editor, 2)
+    end,
+  },
+  {
     'the server is told how the text was changed last',
     function(home)
       local editor, server = open(home, 'after.txt', 'a line of more than a few words\n', {})

@@ -135,7 +135,9 @@ export class NextEdits implements vscode.Disposable {
         if (!editor || (this.awaited && isStill(this.awaited))) return;
         const moment = momentOf(editor);
         this.awaited = moment;
-        const found = await this.ask(INVOKED);
+        const asking = this.ask(INVOKED);
+        vscode.window.setStatusBarMessage('Hone: computing a next edit…', asking);
+        const found = await asking;
         if (this.awaited === moment) this.awaited = undefined;
         if (found === 'late' || !isStill(moment)) return;
         if (found === 'nothing') {

@@ -112,15 +112,16 @@ pub struct CompletionConfig {
     /// a quarter is what you changed lately.
     #[schemars(range(max = 20_000))]
     pub context_chars: Option<usize>,
-    /// When the next place is offered for an edit that you made twice: `off`, `subtle` (when
-    /// you press the key for it) or `on` (as you edit).
+    /// When next edits are offered, by rules and by `completion.next_edit_model`: `off`,
+    /// `subtle` (when you press the key for it) or `on` (as you edit).
     pub next_edit: NextEdit,
     /// The same for single languages, by their editor's id.
     pub next_edit_for: BTreeMap<String, NextEdit>,
-    /// The model that writes the next edit where you did not make the same edit twice: a name
-    /// from `hone model list`, such as one of `sweep-next-edit`. It is loaded next to the model
-    /// that completes, when it is asked for the first time, and needs memory of its own. If it
-    /// is not set, there is none.
+    /// The model that writes the next edit where no rule fits: a name from `hone model list`,
+    /// such as one of `sweep-next-edit`. It is asked as you edit only with
+    /// `completion.next_edit` set to `on`, and else by the key alone. It is loaded next to the
+    /// model that completes, when it is asked for the first time, and needs memory of its own.
+    /// If it is not set, there is none.
     #[schemars(extend("x-restart" = true))]
     pub next_edit_model: Option<String>,
 }

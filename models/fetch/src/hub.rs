@@ -37,12 +37,9 @@ pub enum PullError {
     )]
     DiskFull { path: PathBuf, missing: u64 },
     #[error(
-        "could not fetch {name}: {reasons}. It was asked for {route}. HONE_MODEL_MIRROR can name \
-         a web server that has it. Without a network, place the file ({check}) at {} or serve \
-         another one with --model FILE.gguf",
-        path.display()
+        "could not fetch {name}: {reasons}. It was asked for {route}. Without a network, {instead}"
     )]
-    NoSource { name: String, reasons: String, route: String, check: String, path: PathBuf },
+    NoSource { name: String, reasons: String, route: String, instead: String },
     #[error(
         "its manifest names no source of {name}; place the file ({check}) at {}",
         path.display()
@@ -140,8 +137,7 @@ fn pinned(
             name: manifest.name.clone(),
             reasons: told(&[url], &why),
             route: asked(remotes, source),
-            check: expected(manifest),
-            path: store.path(manifest),
+            instead: without_network(store, manifest),
         }),
     }
 }
@@ -151,6 +147,19 @@ fn expected(manifest: &Manifest) -> String {
     match manifest.is_pinned() {
         true => format!("sha256 {}", manifest.sha256),
         false => format!("{}, with a manifest that names its sha256", manifest.file),
+    }
+}
+
+/// What brings the file without a network.
+fn without_network(store: &Store, manifest: &Manifest) -> String {
+    let Manifest { name, file, .. } = manifest;
+    match manifest.is_pinned() {
+        true => format!("copy {file} from another machine and run `hone model add {file}`"),
+        // Its checksum is known to a machine that has pulled it.
+        false => format!(
+            "copy {file} and {name}.toml from the models folder of another machine to {}",
+            store.dir().display()
+        ),
     }
 }
 
@@ -196,13 +205,13 @@ fn pull_pinned(
             }
         }
     }
-    let (name, check) = (name.clone(), expected(manifest));
+    let name = name.clone();
     if failed.reasons.is_empty() {
-        return Err(PullError::NoSourceNamed { name, check, path });
+        return Err(PullError::NoSourceNamed { name, check: expected(manifest), path });
     }
     let reasons: Vec<_> = failed.reasons.iter().map(|(from, why)| told(from, why)).collect();
     let (reasons, route) = (reasons.join("; "), failed.routes.join(", and "));
-    Err(PullError::NoSource { name, reasons, route, check, path })
+    Err(PullError::NoSource { name, reasons, route, instead: without_network(store, manifest) })
 }
 
 /// The sources that did not work.

@@ -56,17 +56,25 @@ local function takes_long(arguments)
   end)
 end
 
---- Shows an answer of one line as a message, and a longer one in a window. A command that takes
---- long gets a terminal.
+--- The lines of a text. The blanks before the first one are part of a table.
+local function lines_of(text)
+  return vim.split((text:gsub('%s+$', '')), '\n')
+end
+
+--- Shows an answer of one line as a message, and a longer one in a window, with what explains it
+--- below. A command that takes long gets a terminal.
 local function pass_on(arguments)
   if takes_long(arguments) then
     in_terminal(arguments)
     return
   end
   server.run(arguments, function(result)
-    local lines = vim.split(vim.trim(result.stdout), '\n')
+    local lines = lines_of(result.stdout)
     -- The doctor fails if it finds something, after it has said what.
     if #lines > 1 then
+      if vim.trim(result.stderr) ~= '' then
+        vim.list_extend(lines, { '', unpack(lines_of(result.stderr)) })
+      end
       window.show('hone ' .. table.concat(arguments, ' '), lines)
     else
       server.say_result(result)

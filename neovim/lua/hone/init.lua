@@ -49,6 +49,7 @@ local function watch()
   end
   on('LspAttach', attached)
   on('LspDetach', detached)
+  on('InsertEnter', server.look_again)
   on({ 'InsertEnter', 'TextChangedI', 'TextChangedP', 'CursorMovedI' }, session.moved)
   on({ 'BufEnter', 'FocusGained', 'CursorMoved' }, focus.moved)
   -- InsertLeave would also come at CTRL-O, and would not come at CTRL-C.

@@ -25,6 +25,9 @@ local INVOKED, AUTOMATIC = 1, 2
 --- A pause after the last change. A completion of the line comes first.
 local RESTS_MS = 250
 
+--- A model that writes an edit takes longer than this. The user who has pressed the key is told.
+local COMPUTES_AFTER_MS = 300
+
 local marks = api.nvim_create_namespace('hone.next_edit.place')
 
 ---@class hone.NextEdit
@@ -59,6 +62,10 @@ local asked = 0
 ---@type table?
 local awaited
 
+--- The time until it is said that the edit is being computed, and whether it is said.
+local computes = Pause.new()
+local is_said = false
+
 --- The buffer that an edit was made in last, and its changedtick after it.
 ---@type { buf: integer, tick: integer }?
 local made
@@ -83,6 +90,26 @@ end
 local function moment()
   local buf = api.nvim_get_current_buf()
   return { buf, api.nvim_buf_get_changedtick(buf), api.nvim_win_get_cursor(0) }
+end
+
+--- Notes where a key has asked for an edit, or with nil that none is awaited any more.
+---@param asked_at? table
+local function await(asked_at)
+  awaited = asked_at
+  computes:stop()
+  if is_said then
+    is_said = false
+    painter.clear()
+  end
+  if asked_at then
+    computes:start(COMPUTES_AFTER_MS, function()
+      -- In insert mode Neovim covers a message with the mode's name.
+      is_said = vim.deep_equal(asked_at, moment())
+      if is_said then
+        painter.hint('computing a next edit…')
+      end
+    end)
+  end
 end
 
 --- Marks a place. A text that is inserted at its start or at its end comes into it, because it may
@@ -321,13 +348,15 @@ local function ask(kind, by_key)
   pause:stop()
   asked, unanswered = asked + 1, unanswered + 1
   local number, asked_at = asked, moment()
-  awaited = by_key and asked_at or nil
+  await(by_key and asked_at or nil)
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.textDocument.version = vim.lsp.util.buf_versions[buf]
   params.context = { triggerKind = kind, after = last_change.kind(buf) }
   local function answered(err, result)
     unanswered = unanswered - 1
-    awaited = awaited ~= asked_at and awaited or nil
+    if awaited == asked_at then
+      await(nil)
+    end
     local is_late = not api.nvim_buf_is_valid(buf)
       or api.nvim_buf_get_changedtick(buf) ~= asked_at[2]
     if number ~= asked or is_late then
@@ -483,7 +512,8 @@ end
 --- Takes the next edit from the screen without a verdict.
 function M.abandon()
   pause:stop()
-  asked, awaited = asked + 1, nil
+  asked = asked + 1
+  await(nil)
   drop()
 end
 

@@ -18,6 +18,9 @@ M.RESTART_MIN_LIFE_MS = 10000
 
 M.RESTART_AFTER_MS = 1000
 
+--- The time between two looks whether what is missing has come. Tests do not wait for it.
+M.LOOK_AGAIN_MS = 10000
+
 --- The time between two looks whether a client has ended.
 local CLIENT_POLL_MS = 20
 
@@ -25,6 +28,11 @@ local started_at_ms = 0
 
 --- Whether the user asked for the server's end.
 local stopping = false
+
+--- What the user was told is wrong or missing, so that there is no server, and when it was looked
+--- for last.
+---@type { message: string, looked_at_ms: number }?
+local missing
 
 ---@return string[] command line of the language server
 local function configured()
@@ -103,10 +111,38 @@ local function wanted(buf)
     and not vim.list_contains(options.current.exclude_filetypes, filetype)
 end
 
----@param why string what is wrong, and what to do
-local function cannot_serve(why)
-  status.failed(why)
-  notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
+--- Tells what is wrong or missing, and no second time if it is still the same.
+---@param message string
+---@param level? integer
+local function tell_missing(message, level)
+  if not missing or missing.message ~= message then
+    notify.say(message, level)
+  end
+  missing = { message = message, looked_at_ms = vim.uv.now() }
+end
+
+--- Calls `on_well` unless a model or a setting is wrong or missing, of which the user is told.
+---@param on_well fun()
+local function look(on_well)
+  if type(options.current.cmd) == 'table' then
+    on_well()
+    return
+  end
+  M.run({ 'model', 'list', '--json' }, function(result)
+    local problem = result.code ~= 0 and M.error_line(result) or models.problem(result.stdout)
+    local needed = not problem and models.needed(models.parse(result.stdout))
+    if problem then
+      status.failed(problem)
+      tell_missing(problem, vim.log.levels.ERROR)
+    elseif needed then
+      -- That a model is needed is no error.
+      status.needs('a model')
+      tell_missing(('a model is needed (%s); `:Hone setup` fetches it'):format(models.size(needed)))
+    else
+      missing = nil
+      on_well()
+    end
+  end)
 end
 
 --- Whether the server's end was asked for: by `:Hone stop`, by `vim.lsp.enable('hone', false)`, or
@@ -128,9 +164,13 @@ local function on_exit(code)
   end
   if vim.uv.now() - started_at_ms >= M.RESTART_MIN_LIFE_MS then
     vim.defer_fn(notify.guard(start_again), M.RESTART_AFTER_MS)
-  else
-    cannot_serve(('the server keeps ending (code %d); see `:Hone log`'):format(code))
+    return
   end
+  look(function()
+    local why = ('the server keeps ending (code %d); see `:Hone log`'):format(code)
+    status.failed(why)
+    notify.say(why .. '; then `:Hone enable`', vim.log.levels.ERROR)
+  end)
 end
 
 --- The configuration for |vim.lsp.config()|.
@@ -166,6 +206,7 @@ local function enable()
 end
 
 function M.start()
+  missing = nil
   local path, advice, is_error = M.find()
   if not path and is_error then
     status.failed(advice)
@@ -176,26 +217,17 @@ function M.start()
     notify.say(advice)
     return
   end
-  if type(options.current.cmd) == 'table' then
-    enable()
-    return
-  end
   -- The model is checked first, because a server that cannot start says why only in Neovim's log.
-  M.run({ 'model', 'list', '--json' }, function(result)
-    local problem = result.code ~= 0 and M.error_line(result) or models.problem(result.stdout)
-    if problem then
-      cannot_serve(problem)
-      return
-    end
-    local needed = models.needed(models.parse(result.stdout))
-    if needed then
-      -- That a model is needed is no error.
-      status.needs('a model')
-      notify.say(('a model is needed (%s); `:Hone setup` fetches it'):format(models.size(needed)))
-    else
-      enable()
-    end
-  end)
+  look(enable)
+end
+
+--- Is called when insert mode begins. Starts the server if what was missing is there by now.
+function M.look_again()
+  if missing and vim.uv.now() - missing.looked_at_ms >= M.LOOK_AGAIN_MS and M.find() then
+    -- There is one look at a time.
+    missing.looked_at_ms = math.huge
+    look(enable)
+  end
 end
 
 --- Calls `next` once Neovim has no client of the server any more. A new start would take one that
@@ -213,7 +245,7 @@ end
 --- Disconnects from the server and stops the daemon, which all editors share.
 ---@param next? fun() called once the daemon has ended; without it, a message is shown
 function M.stop(next)
-  stopping = true
+  stopping, missing = true, nil
   vim.lsp.enable(NAME, false)
   status.stopped()
   M.run({ 'stop' }, function(result)

@@ -115,7 +115,7 @@ fn every_editor_gets_its_file() {
     let token = Http::of(&user.home).token;
     for (editor, file, has) in [
         ("vscode", ".config/Code/User/settings.json", "\"hone.path\": \"/"),
-        ("neovim", ".config/nvim/plugin/hone.lua", "hone.nvim"),
+        ("neovim", ".config/nvim/plugin/hone.lua", "vim.opt.rtp:append('/"),
         ("emacs", ".emacs.d/init.el", "copilot-server-executable \"hone\""),
         ("minuet", ".config/nvim/after/plugin/hone-minuet.lua", token.as_str()),
     ] {

@@ -199,8 +199,11 @@ fn neovim(around: &Surroundings) -> Option<Integration> {
     let mut files = vec![];
     collect(&config, 0, &mut files);
     let texts: Vec<String> = files.iter().filter_map(|file| read(file)).collect();
+    // A folder may be on the runtime path by its name alone, as that of a checkout.
+    let named = texts.iter().flat_map(|text| quoted_paths(text));
     let plugin = plugin_folders(&data)
         .into_iter()
+        .chain(named.map(|path| around.expand(path)))
         .find(|folder| ["lua/hone", "neovim/lua/hone"].iter().any(|lua| folder.join(lua).is_dir()));
     let mentions = texts.iter().any(|text| mentions_hone(text));
     if plugin.is_none() && !mentions {
@@ -269,14 +272,16 @@ fn mentions_hone(text: &str) -> bool {
 
 /// The path between quotes whose last part is the program's name.
 fn named_program(text: &str) -> Option<String> {
-    ['"', '\''].iter().find_map(|quote| {
-        let named = text.split(*quote).skip(1).step_by(2).find(|named| {
-            let is_path = named.starts_with('/') || named.starts_with("~/");
-            is_path && named.ends_with("/hone") && !named.contains('\n')
-        });
-        // A folder of a checkout may have the same name.
-        named.map(str::to_owned)
-    })
+    // A folder of a checkout may have the same name.
+    quoted_paths(text).find(|path| path.ends_with("/hone")).map(str::to_owned)
+}
+
+/// The full paths between quotes, and those below the home folder.
+fn quoted_paths(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.lines().flat_map(|line| {
+        ['"', '\''].into_iter().flat_map(move |quote| line.split(quote).skip(1).step_by(2))
+    });
+    quoted.filter(|path| path.starts_with('/') || path.starts_with("~/"))
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -342,7 +347,7 @@ mod tests {
     fn a_machine_without_an_editor_is_told_where_to_look() {
         let machine = Machine::new();
         assert_eq!(machine.only().0, State::Note);
-        // One that is connected was not found next to "1 editor session(s)".
+        // One that is connected was not found next to "1 editor session".
         let connected = editors(&machine.around, 1);
         assert_eq!((connected.len(), connected[0].state), (1, State::Good), "{connected:?}");
     }
@@ -397,6 +402,23 @@ mod tests {
         );
         let (state, found) = machine.only();
         assert!(state == State::Note && found.ends_with(&*other.to_string_lossy()), "{found}");
+    }
+
+    #[test]
+    fn the_plugin_of_a_checkout_is_found_by_its_path() {
+        let machine = Machine::new();
+        let init = ".config/nvim/init.lua";
+        machine.write(init, "-- isn't here\nvim.opt.rtp:append('~/src/hone/neovim')\n");
+        assert!(machine.only().1.starts_with("none that starts Hone"), "nothing is there");
+        machine.write("src/hone/neovim/lua/hone/init.lua", "");
+        let this = "Neovim (plugin): starts this program";
+        assert_eq!(machine.only(), (State::Good, this.into()));
+        machine.write(init, "vim.opt.number = true\n");
+        assert!(machine.only().1.starts_with("none that starts Hone"));
+        let folder = machine.around.home.join("src/hone/neovim");
+        let line = format!("vim.opt.rtp:append(\"{}\")\n", folder.display());
+        machine.write(".config/nvim/plugin/hone.lua", &line);
+        assert_eq!(machine.only().1, this);
     }
 
     #[test]

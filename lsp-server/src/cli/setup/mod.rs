@@ -62,7 +62,12 @@ pub fn run(home: &Paths, args: SetupArgs) -> Result<()> {
         _ => places::file(editor, &around),
     };
     let form = file.as_deref().map_or(editor.form(), |file| editor.form_in(file));
-    let recipe = values.filled(editor.recipe(form), form);
+    let of_checkout = match editor {
+        Editor::Neovim => recipe::plugin_of_checkout(&around.program),
+        _ => None,
+    };
+    let then = if of_checkout.is_some() { recipe::THEN_OF_CHECKOUT } else { editor.then() };
+    let recipe = of_checkout.unwrap_or_else(|| values.filled(editor.recipe(form), form));
     let done = match (write, &file) {
         (None, _) => print(editor, file.as_deref(), &recipe),
         (Some(_), None) => bail!("no file of {} is here; --write FILE names one", editor.name()),
@@ -72,7 +77,7 @@ pub fn run(home: &Paths, args: SetupArgs) -> Result<()> {
             write_into(file, editor, form, &recipe, yes)
         }
     };
-    tell!("{}", editor.then());
+    tell!("{then}");
     if editor.asks_by_http() && !is_on {
         tell!("note: the HTTP API is off; `hone api on` switches it on");
     }

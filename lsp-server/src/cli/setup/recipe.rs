@@ -132,7 +132,7 @@ impl Editor {
             }
             Editor::Neovim => {
                 "It needs Neovim 0.12. Then `:Hone setup` chooses a model. The book's page \
-                 `Editors` has the lines for lazy.nvim."
+                 `Editors` has the lines for lazy.nvim and for a clone of the repository."
             }
             Editor::Zed => {
                 "It needs a model of Qwen2.5-Coder's family, as the default one is; `hone model \
@@ -153,6 +153,24 @@ impl Editor {
             }
         }
     }
+}
+
+/// What else there is to do after [`plugin_of_checkout`].
+pub const THEN_OF_CHECKOUT: &str =
+    "It is the plugin of this program's checkout. Then `:Hone setup` chooses a model.";
+
+/// Returns what Neovim needs where a program lies in the target folder of a checkout: the plugin
+/// beside that folder, which need not be published. A path that would need quotes is left out.
+pub fn plugin_of_checkout(program: &Path) -> Option<String> {
+    let target = program.ancestors().find(|folder| folder.ends_with("target"))?;
+    let folder = target.with_file_name("neovim");
+    if !folder.join("plugin/hone.lua").is_file() {
+        return None;
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || "/._- ".contains(c);
+    let folder = folder.to_str().filter(|path| path.chars().all(is_plain))?;
+    // Neovim loads nothing from a folder that a file of its folder `plugin` adds.
+    Some(format!("vim.opt.rtp:append('{folder}')\ndofile('{folder}/plugin/hone.lua')"))
 }
 
 impl Form {

@@ -60,6 +60,24 @@ fn the_address_the_token_and_the_program_are_filled_in() {
     assert_eq!(text, r#""hone.path": "C:\\Hone\\hone.exe""#);
 }
 
+#[test]
+fn neovim_gets_the_plugin_of_the_checkout_that_the_program_lies_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkout = folder.path().join("hone");
+    let program = checkout.join("target/x86_64-unknown-linux-gnu/release/hone");
+    assert_eq!(recipe::plugin_of_checkout(&program), None, "no plugin is there");
+    fs::create_dir_all(checkout.join("neovim/plugin")).unwrap();
+    fs::write(checkout.join("neovim/plugin/hone.lua"), "").unwrap();
+    let place = checkout.join("neovim").display().to_string();
+    let lines = format!("vim.opt.rtp:append('{place}')\ndofile('{place}/plugin/hone.lua')");
+    assert_eq!(recipe::plugin_of_checkout(&program), Some(lines));
+    let installed = folder.path().join("bin/hone");
+    assert_eq!(recipe::plugin_of_checkout(&installed), None, "it lies elsewhere");
+    let quoted = folder.path().join("o'hone");
+    fs::rename(&checkout, &quoted).unwrap();
+    assert_eq!(recipe::plugin_of_checkout(&quoted.join("target/release/hone")), None);
+}
+
 fn written(path: &Path, editor: Editor) -> Result<()> {
     let form = editor.form_in(path);
     let recipe = values().filled(editor.recipe(form), form);
