@@ -89,6 +89,11 @@ impl Store {
         }
     }
 
+    /// Returns true if the model's file is here, as far as can be told without reading it.
+    pub fn has(&self, manifest: &Manifest) -> bool {
+        matches!(self.status(manifest), ModelStatus::Present | ModelStatus::Verified)
+    }
+
     /// Checks that the model's file is the manifest's, and returns its path. The checksum
     /// is noted in a small file next to it, so that only the first call after a change reads
     /// the whole model.
@@ -209,6 +214,7 @@ pub(crate) mod tests {
         assert_eq!(store.status(&manifest), ModelStatus::Missing);
         let error = store.verified(&manifest).unwrap_err().to_string();
         assert!(error.contains("tiny.gguf is missing; run `hone model pull tiny`"), "{error}");
+        assert!(!store.has(&manifest));
 
         fs::write(part_path(&store.path(&manifest)), b"wei").unwrap();
         assert_eq!(store.status(&manifest), ModelStatus::Partial { bytes: 3 });
@@ -224,6 +230,7 @@ pub(crate) mod tests {
         assert_eq!(store.status(&manifest), ModelStatus::Present);
         assert_eq!(store.verified(&manifest).unwrap(), path);
         assert_eq!(store.status(&manifest), ModelStatus::Verified);
+        assert!(store.has(&manifest));
 
         // With the same size and time the note is believed. That makes a start quick.
         let modified = fs::metadata(&path).unwrap().modified().unwrap();

@@ -130,7 +130,7 @@ export const stories = {
         };
         await window.file('snooze.rs');
         await snooze('In this file');
-        await nothingIsOffered(at, 'snooze.rs', 'Completions are snoozed');
+        await nothingIsOffered(at, 'snooze.rs', 'Completions are paused');
         await window.statusIs('snoozed');
         await window.shot('snoozed');
         await snooze('End the snooze');

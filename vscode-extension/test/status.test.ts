@@ -17,7 +17,7 @@ test('the status bar says why nothing is shown', () => {
     const { state, tooltip } = statusItem({ ...READY, silence });
     assert.equal(state, 'ready');
     assert.equal(tooltip, 'qwen, adapter v3\nNothing is shown here: The model was not sure.');
-    const snoozed = { reason: 'snoozed', sentence: 'Completions are snoozed until 12:30.' };
+    const snoozed = { reason: 'snoozed', sentence: 'Completions are paused until 12:30.' };
     assert.equal(statusItem({ ...READY, silence: snoozed }).state, 'snoozed');
 });
 

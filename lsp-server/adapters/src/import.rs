@@ -2,22 +2,31 @@
 //! number. The registry then gives it a number.
 
 use crate::registry::{IMPORT_PREFIX, Origin, Registry};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use feedback::event::AdapterVersion;
-use models::adapter::LoraAdapter;
-use models::gguf::Gguf;
+use models::adapter::{AdapterError, LoraAdapter};
+use models::gguf::{Gguf, GgufError};
 use models::peft;
 use std::path::Path;
 use tempfile::TempPath;
 
+/// What can be imported, for messages.
+const ADVICE: &str = "name a folder that PEFT has saved, or a GGUF file that Hone has exported";
+
 /// Reads an adapter for this base: a folder that PEFT has saved, or a GGUF file that Hone has
 /// exported.
 pub fn read(path: &Path, base: &Path, base_sha256: &str) -> Result<LoraAdapter> {
+    ensure!(path.try_exists().unwrap_or(true), "{} is not there; {ADVICE}", path.display());
     let base = Gguf::open(base)?;
     if path.is_dir() {
         return peft::import(path, &base, base_sha256);
     }
-    let adapter = LoraAdapter::read(path)?;
+    let adapter = match LoraAdapter::read(path) {
+        Err(AdapterError::Gguf(GgufError::NotGguf { .. })) => {
+            bail!("{} is no adapter; {ADVICE}", path.display())
+        }
+        adapter => adapter?,
+    };
     adapter.check_base(&base, base_sha256)?;
     Ok(adapter)
 }

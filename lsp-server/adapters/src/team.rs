@@ -247,11 +247,11 @@ impl TeamFiles {
         let first =
             ledger.contributions.iter().find(|made| everything || made.saw(offers))?.version;
         Some(format!(
-            "{count} contribution(s) to the team's adapter, the first to version {first}, learned \
-             from it. They were sent as numbers in a sum with those of others and cannot be taken \
-             out of it. What was left to send of them is dropped, and no further contribution \
-             learns from it; the team's administrator can rebuild the adapter without a round \
-             (`hone-team drop`)"
+            "{} to the team's adapter, the first to version {first}, learned from it. What was \
+             sent is part of a sum with that of others, and cannot be taken out of it. What was \
+             left to send is dropped, and no further contribution learns from it; the team's \
+             administrator can rebuild the adapter without a round (`hone-team drop`)",
+            printable::count(count, "contribution")
         ))
     }
 
@@ -351,13 +351,13 @@ mod tests {
         assert!(files.left_file().exists(), "it has nothing to do with what was forgotten");
 
         let note = files.note(&offers(&["o3"]), false).unwrap();
-        assert!(note.starts_with("1 contribution(s)") && note.contains("version 1"), "{note}");
+        assert!(note.starts_with("1 contribution to") && note.contains("version 1"), "{note}");
         files.forget(&offers(&["o3"]), false).unwrap();
         assert!(!files.left_file().exists());
         let ledger = files.ledger().unwrap();
         assert_eq!((ledger.count(), ledger.contributions[1].offers.len()), (2, 0));
         assert!(ledger.contributions[1].forgotten && !ledger.contributions[0].forgotten);
-        assert!(files.note(&HashSet::new(), true).unwrap().starts_with("2 contribution(s)"));
+        assert!(files.note(&HashSet::new(), true).unwrap().starts_with("2 contributions to"));
     }
 
     #[test]

@@ -185,8 +185,9 @@ impl Supervisor {
         let waiting = left_out.iter().filter(|offer| offers.contains(offer)).count();
         if waiting > 0 {
             tracing::info!(
-                "{waiting} label(s) wait for the next update, because the prompts of all need more \
-                 memory than an update may use for them"
+                "{} left for the next update, because the prompts of all need more memory than an \
+                 update may use for them",
+                printable::count(waiting, "label")
             );
         }
         self.remove_prompts(&batch, left_out);

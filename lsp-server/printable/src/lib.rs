@@ -2,7 +2,7 @@
 //! characters in these move the cursor, change what was printed before, or run what a terminal can.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// Characters that change the order in which others are shown, or break a line.
 const REORDERING: &[char] = &[
@@ -27,6 +27,12 @@ pub fn styled(text: &str) -> Cow<'_, str> {
 /// Returns a name, which is a part of one line.
 pub fn name(name: &str) -> Cow<'_, str> {
     escaped(name, |_| false, &[])
+}
+
+/// Returns a number and what is counted, as in "1 label" and "2 labels".
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {noun}{ending}")
 }
 
 fn is_layout(character: char) -> bool {
@@ -80,6 +86,12 @@ mod tests {
         assert_eq!(name("\u{1b}[1m"), r"\u001b[1m");
         assert_eq!(name("a\nb\t.py"), r"a\u000ab\u0009.py");
         assert!(matches!(text("plain"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn one_is_singular_and_every_other_number_plural() {
+        let counted = [count(0u64, "label"), count(1u32, "label"), count(2usize, "label")];
+        assert_eq!(counted, ["0 labels", "1 label", "2 labels"]);
     }
 
     /// Commands print JSON by the same way.

@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_empty_report_has_empty_charts() {
-        let empty = crate::ReportBuilder::new(jiff::tz::TimeZone::UTC).report("m", vec![]);
+        let empty = crate::ReportBuilder::new(jiff::tz::TimeZone::UTC).report("m", None, vec![]);
         for draw in [accept_by_version, rates, saved, latency] {
             assert_eq!(draw(&empty).unwrap(), "");
         }

@@ -1,5 +1,5 @@
-//! The report of `hone report`: what became of the offers, by adapter and by day. It has numbers
-//! only, and none of the user's text.
+//! The report of `hone report`: what became of the offers, by adapter and by day, and of the next
+//! edits. It has numbers only, and none of the user's text.
 
 // As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
@@ -9,6 +9,7 @@ pub mod chart;
 pub mod export;
 pub mod layout;
 pub mod lineage;
+pub mod next_edits;
 pub mod offers;
 pub mod outlook;
 pub mod page;
@@ -16,6 +17,7 @@ pub mod status;
 pub mod table;
 pub mod testing;
 
+use crate::next_edits::NextEdits;
 use crate::offers::OfferHistory;
 use crate::outlook::{Outlook, OutlookBuilder};
 use adapters::registry::{Entry, IMPORTED};
@@ -46,6 +48,8 @@ pub struct Report {
     pub versions: Vec<Version>,
     pub days: Vec<Day>,
     pub outcomes: Vec<Count>,
+    /// What became of the next edits; `None` if there were none.
+    pub next_edits: Option<NextEdits>,
     /// What another eagerness would have meant.
     pub outlooks: Vec<Outlook>,
     pub lineage: Vec<Adapter>,
@@ -322,7 +326,12 @@ impl ReportBuilder {
         self.outlook.add(completion, offer.saved);
     }
 
-    pub fn report(self, model: &str, lineage: Vec<Adapter>) -> Report {
+    pub fn report(
+        self,
+        model: &str,
+        next_edits: Option<NextEdits>,
+        lineage: Vec<Adapter>,
+    ) -> Report {
         let models = self.versions.keys().map(|(model, _)| model);
         let several = models.clone().any(|model| Some(model) != models.clone().next());
         let version = |((sha256, adapter), tally): ((String, AdapterVersion), Tally)| {
@@ -348,6 +357,7 @@ impl ReportBuilder {
             versions: self.versions.into_iter().map(version).collect(),
             days,
             outcomes,
+            next_edits,
             outlooks: self.outlook.outlooks(),
             lineage,
         }
@@ -413,7 +423,8 @@ pub mod tests {
             forgotten: version == 2,
             imported: false,
         };
-        builder.report("qwen2.5-coder-0.5b", vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)])
+        let lineage = vec![adapter(1, 0), adapter(2, 1), adapter(3, 1)];
+        builder.report("qwen2.5-coder-0.5b", None, lineage)
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn active_line(adapters: &[Adapter]) -> Vec<AdapterVersion> {
 fn describe(adapter: &Adapter) -> String {
     let from = match adapter.imported {
         true => "imported".to_owned(),
-        false => format!("learned from {} offers", adapter.learned_from),
+        false => format!("learned from {}", printable::count(adapter.learned_from, "offer")),
     };
     let state = match adapter {
         Adapter { forgotten: true, .. } => "; forgotten since",

@@ -1,5 +1,6 @@
 //! The report as one page. It has no script, needs no network, and holds none of the user's text.
 
+use super::next_edits::NextEdits;
 use super::table::headline;
 use super::{Report, chart, lineage};
 use anyhow::{Context, Result};
@@ -20,6 +21,7 @@ pub fn page(report: &Report) -> Result<String> {
         report,
         headline => headline(&report.all),
         offers,
+        next_edits => report.next_edits.as_ref().map(NextEdits::sentence),
         top,
         lineage => lineage::draw(&report.lineage),
         by_version => chart::accept_by_version(report)?,
@@ -46,7 +48,9 @@ fn thousands(number: u64) -> String {
 mod tests {
     use super::*;
     use crate::ReportBuilder;
+    use crate::next_edits::tests::{edit, fold};
     use crate::tests::report;
+    use feedback::event::NextEditKind;
 
     #[test]
     fn the_page_stands_alone_and_holds_no_path_and_no_code() {
@@ -75,11 +79,14 @@ mod tests {
         assert!(all.contains(" judged: "), "{all}");
         report.all.accept = None;
         assert!(!page(&report).unwrap().contains(" judged: "));
+        assert!(!all.contains("next edits"), "there were none");
+        report.next_edits = fold(vec![edit("a", NextEditKind::Rename, &[])]);
+        assert!(page(&report).unwrap().contains("next edits: 1 shown"));
     }
 
     #[test]
     fn an_empty_log_makes_a_page_too() {
-        let empty = ReportBuilder::new(jiff::tz::TimeZone::UTC).report("<model>", vec![]);
+        let empty = ReportBuilder::new(jiff::tz::TimeZone::UTC).report("<model>", None, vec![]);
         let page = page(&empty).unwrap();
         assert!(
             page.contains("&lt;model&gt;") && page.contains("Nothing is recorded yet"),

@@ -6,12 +6,14 @@ use adapters::registry::{IMPORTED, Registry};
 use feedback::episode::Counts;
 use feedback::event::AdapterVersion;
 use host::paths::PathsView;
+use models::manifest::Manifest;
 use models::size::Size;
-use models::store::ModelStatus as StoreStatus;
+use models::store::{ModelStatus as StoreStatus, Store};
 use policy::gate::GateStatus;
 use policy::learned_state::{LearnedState, Trend};
 use policy::trial::{Rewards, TrialStatus, Verdict};
 use policy::written::{Span, Written};
+use printable::count;
 use serde::{Deserialize, Serialize};
 use services::adapter_service::Swaps;
 use services::learner_status::{LearnerState, LearnerStatus};
@@ -26,6 +28,8 @@ pub struct Status {
     /// `None` when no daemon runs.
     pub daemon: Option<DaemonStatus>,
     pub model: ModelStatus,
+    /// `None` if there is none.
+    pub next_edit_model: Option<NextEditModelStatus>,
     pub adapter: AdapterStatus,
     pub episodes: Counts,
     pub evidence: Evidence,
@@ -40,6 +44,9 @@ pub struct Status {
     /// What is wrong with the settings, each with its file and line. A daemon that runs goes on
     /// with the settings that it had.
     pub settings_problems: Vec<String>,
+    /// Why a restart of the daemon would end completions, if it would, and what to do about it: the
+    /// file of the chosen model is missing.
+    pub restart_trouble: Option<String>,
 }
 
 /// What was derived from the verdicts.
@@ -90,11 +97,12 @@ impl DaemonStatus {
     pub fn at_work(&self) -> String {
         let texts = match self.http_texts {
             0 => String::new(),
-            texts => format!(", {texts} text(s) of HTTP clients"),
+            texts => format!(", {} of HTTP clients", count(texts, "text")),
         };
         let memory = self.memory_bytes.map_or(String::new(), |bytes| format!(", {}", Size(bytes)));
-        let (pid, minutes, sessions) = (self.pid, self.uptime_s / 60, self.sessions);
-        format!("pid {pid}, up {minutes} min, {sessions} editor session(s){texts}{memory}")
+        let (pid, minutes) = (self.pid, self.uptime_s / 60);
+        let sessions = count(self.sessions, "editor session");
+        format!("pid {pid}, up {minutes} min, {sessions}{texts}{memory}")
     }
 }
 
@@ -112,6 +120,26 @@ pub struct ModelStatus {
     pub file: Option<ModelFile>,
     /// The other code that prompts may hold. `None` when no daemon runs.
     pub context: Option<ContextStatus>,
+}
+
+/// The model for next edits, which is loaded next to the one that completes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NextEditModelStatus {
+    pub name: String,
+    pub file: ModelFile,
+    /// Whether it is in memory. `None` before its first request, and when no daemon runs.
+    pub memory: Option<ModelMemory>,
+}
+
+impl NextEditModelStatus {
+    pub fn of(
+        store: &Store,
+        manifest: &Manifest,
+        memory: Option<ModelMemory>,
+    ) -> NextEditModelStatus {
+        let (name, file) = (manifest.name.clone(), ModelFile::of(store, manifest));
+        NextEditModelStatus { name, file, memory }
+    }
 }
 
 /// How much other code a prompt may hold.
@@ -136,27 +164,28 @@ pub enum ModelFile {
 }
 
 impl ModelFile {
-    /// `bytes` is the size that the whole file has.
-    pub fn of(status: StoreStatus, bytes: u64) -> ModelFile {
-        match status {
+    pub fn of(store: &Store, manifest: &Manifest) -> ModelFile {
+        match store.status(manifest) {
             StoreStatus::Present | StoreStatus::Verified => ModelFile::Here,
             StoreStatus::Missing => ModelFile::Missing,
-            StoreStatus::Partial { bytes: there } => {
-                ModelFile::Partial { percent: 100 * there / bytes.max(1) }
+            StoreStatus::Partial { bytes } => {
+                ModelFile::Partial { percent: 100 * bytes / manifest.bytes.max(1) }
             }
             StoreStatus::Wrong => ModelFile::Damaged,
         }
     }
 
-    /// Returns what is wrong and what to do about it, if anything is.
-    pub fn trouble(self) -> Option<String> {
+    /// Returns what is wrong, if anything is, and the command that helps. The chosen model needs no
+    /// name.
+    pub fn trouble(self, name: Option<&str>) -> Option<String> {
         let state = match self {
             ModelFile::Here => return None,
             ModelFile::Missing => "not here".to_owned(),
             ModelFile::Partial { percent } => format!("not here yet ({percent} % of it is)"),
             ModelFile::Damaged => "damaged".to_owned(),
         };
-        Some(format!("{state}: run `hone model pull`"))
+        let name = name.map_or(String::new(), |name| format!(" {name}"));
+        Some(format!("{state}: run `hone model pull{name}`"))
     }
 }
 
@@ -277,6 +306,9 @@ pub fn screen(status: &Status, layout: Layout) -> String {
     if let Some(context) = &status.model.context {
         fields.push(("context", context_line(context)));
     }
+    if let Some(model) = &status.next_edit_model {
+        fields.push(("next edits", next_edit_model_line(model)));
+    }
     if !status.settings_problems.is_empty() {
         fields.push(("settings", status.settings_problems.join("\n")));
     }
@@ -291,7 +323,7 @@ pub fn screen(status: &Status, layout: Layout) -> String {
     }
     let silent = status.last_request.as_ref().filter(|last| !last.why.is_offer());
     if let Some(last) = silent {
-        let line = format!("nothing shown: {} `hone why` tells more", last.why.sentence());
+        let line = format!("nothing was shown. {} `hone why` tells more", last.why.sentence());
         fields.push(("last key", line));
     }
     if status.withheld > 0 {
@@ -328,18 +360,18 @@ fn headline(written: &Written) -> String {
 }
 
 fn daemon_line(status: &Status) -> String {
+    let restart = "; `hone restart` takes the changed settings";
     match &status.daemon {
         None => "not running (an editor starts it)".into(),
-        Some(daemon) => format!(
-            "{}{}",
-            daemon.at_work(),
-            if daemon.needs_restart { "; `hone restart` takes the changed model.*" } else { "" }
-        ),
+        Some(daemon) if daemon.needs_restart && status.restart_trouble.is_none() => {
+            format!("{}{restart}", daemon.at_work())
+        }
+        Some(daemon) => daemon.at_work(),
     }
 }
 
 fn model_line(status: &Status) -> String {
-    let trouble = status.model.file.and_then(ModelFile::trouble);
+    let trouble = status.model.file.and_then(|file| file.trouble(None));
     let backend = match (&trouble, &status.model.backend) {
         (_, Some(backend)) => backend.clone(),
         (Some(trouble), None) => trouble.clone(),
@@ -351,11 +383,25 @@ fn model_line(status: &Status) -> String {
         Some(ModelMemory::Loaded) | None => "",
     };
     // A daemon that holds the model needs the file again when it has given the memory back.
-    let file = match trouble.filter(|_| status.model.backend.is_some()) {
-        Some(trouble) => format!("; its file is {trouble}"),
-        None => String::new(),
+    let file = match (&status.restart_trouble, trouble) {
+        (Some(trouble), _) => format!("; {trouble}"),
+        (None, Some(trouble)) if status.model.backend.is_some() => {
+            format!("; its file is {trouble}")
+        }
+        (None, _) => String::new(),
     };
     format!("{} ({}), {backend}{resident}{file}", status.model.name, status.model.arch)
+}
+
+fn next_edit_model_line(model: &NextEditModelStatus) -> String {
+    let trouble = model.file.trouble(Some(&model.name));
+    let state = match (&trouble, model.memory) {
+        (Some(trouble), _) => trouble.as_str(),
+        (None, Some(ModelMemory::Loaded)) => "in memory",
+        (None, Some(ModelMemory::Loading)) => "it is being loaded",
+        (None, Some(ModelMemory::GivenBack) | None) => "the next request for an edit loads it",
+    };
+    format!("{}, {state}", model.name)
 }
 
 fn context_line(context: &ContextStatus) -> String {
@@ -370,7 +416,8 @@ fn context_line(context: &ContextStatus) -> String {
 fn adapter_line(adapter: &AdapterStatus, trial: Option<&TrialStatus>) -> String {
     let swap = match adapter.last_swap_ms {
         Some(ms) => {
-            format!(", {} swap(s), the last held completions for {ms:.0} ms", adapter.swaps)
+            let swaps = count(adapter.swaps, "swap");
+            format!(", {swaps}, the last held completions for {ms:.0} ms")
         }
         None => String::new(),
     };
@@ -408,8 +455,8 @@ fn offers_line(counts: &Counts) -> String {
         judged => format!(" = {:.0} %", 100.0 * accepted as f64 / judged as f64),
     };
     format!(
-        "{} made; {accepted} of {judged} judged were accepted{rate} ({} whole, {} in part, {} \
-         typed through; rejected: {} Esc, {} timeout, {} edit)",
+        "{} made; {accepted} of {judged} judged were accepted{rate} ({} whole, {} partly, {} \
+         typed through; rejected: {} by Esc, {} after 10 s, {} typed on)",
         counts.total,
         counts.accepted,
         counts.partly_accepted,
@@ -432,7 +479,7 @@ fn gate_line(gate: &GateStatus, enabled: bool) -> String {
     let state = if enabled { "" } else { "off, but learns; " };
     match gate.labels {
         0 => format!("{state}at its prior; it learns from every label (`hone gate`)"),
-        labels => format!("{state}{labels} labels learned (`hone gate` shows what)"),
+        labels => format!("{state}{} learned (`hone gate` shows what)", count(labels, "label")),
     }
 }
 
@@ -480,15 +527,14 @@ fn verdict_line(version: AdapterVersion, verdict: &Verdict) -> String {
     // The holdout check refuses a candidate before it makes any offer.
     let after = match verdict.offers {
         0 => String::new(),
-        offers => format!(" after {offers} offers"),
+        offers => format!(" after {}", count(offers, "offer")),
     };
     format!("v{version} {end}{after}: {}", verdict.reason)
 }
 
 fn withheld_line(offers: u64) -> String {
-    format!(
-        "{offers} offer(s) more, of which nothing is stored: in ignored files, or near a secret"
-    )
+    let offers = count(offers, "offer");
+    format!("{offers} more, of which nothing is stored: in ignored files, or near a secret")
 }
 
 fn learner_line(learner: &LearnerView) -> String {
@@ -511,5 +557,22 @@ fn learner_line(learner: &LearnerView) -> String {
         Some(ms) => format!(", the last took {:.0} s", ms as f64 / 1000.0),
         None => String::new(),
     };
-    format!("{state}; {} update(s){last}", learner.updates)
+    format!("{state}; {}{last}", count(learner.updates, "update"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_for_next_edits_is_named_with_its_memory_or_how_to_fetch_it() {
+        let line = |file, memory| {
+            next_edit_model_line(&NextEditModelStatus { name: "small".into(), file, memory })
+        };
+        let unasked = line(ModelFile::Here, None);
+        assert_eq!(unasked, "small, the next request for an edit loads it");
+        assert_eq!(line(ModelFile::Here, Some(ModelMemory::Loaded)), "small, in memory");
+        let missing = line(ModelFile::Missing, None);
+        assert_eq!(missing, "small, not here: run `hone model pull small`");
+    }
 }

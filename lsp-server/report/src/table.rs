@@ -1,6 +1,7 @@
 //! The report as a table for a terminal.
 
 use super::layout::{Column, Layout};
+use super::next_edits::NextEdits;
 use super::outlook::Outlook;
 use super::{Figures, Report};
 
@@ -16,8 +17,10 @@ const COLUMNS: [Column; 8] = [
 ];
 
 pub fn table(report: &Report, layout: Layout) -> String {
+    let next_edits = report.next_edits.as_ref().map(NextEdits::sentence);
     let (Some(from), Some(to)) = (report.from, report.to) else {
-        return "nothing is recorded yet: write some code with Hone in your editor".into();
+        let nothing = "nothing is recorded yet: write some code with Hone in your editor";
+        return layout.wrapped(next_edits.as_deref().unwrap_or(nothing));
     };
     let mut rows: Vec<_> =
         report.versions.iter().map(|version| row(&version.name, &version.figures)).collect();
@@ -34,6 +37,7 @@ pub fn table(report: &Report, layout: Layout) -> String {
     parts.extend(headline(&report.all));
     parts.push(layout.table(&COLUMNS, &rows));
     parts.push(outcomes.join(" · "));
+    parts.extend(next_edits);
     parts.push(
         "saved: characters inserted instead of typed. `hone report --html` makes a page with \
          charts."
@@ -82,7 +86,10 @@ fn row(name: &str, figures: &Figures) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReportBuilder;
+    use crate::next_edits::tests::{edit, fold};
     use crate::testing::{WIDTHS, assert_fits};
+    use feedback::event::{NextEditKind, NextEditOutcome};
 
     #[test]
     fn every_version_has_a_line_with_its_interval() {
@@ -91,6 +98,22 @@ mod tests {
         assert!(text.contains("\nv3 ") && text.contains(" % ("), "{text}");
         assert!(text.contains("\nonly brackets "), "{text}");
         assert!(text.contains("no offer") && !text.contains("secret"), "{text}");
+    }
+
+    #[test]
+    fn next_edits_have_a_line_if_there_were_any() {
+        let mut report = crate::tests::report();
+        assert!(!table(&report, Layout::UNLIMITED).contains("next edits"));
+        let edits =
+            || fold(vec![edit("a", NextEditKind::InsertedLines, &[NextEditOutcome::Accepted])]);
+        report.next_edits = edits();
+        let line = "next edits: 1 shown; 1 of 1 judged were taken (rules 1 of 1)";
+        let text = table(&report, Layout::UNLIMITED);
+        assert!(text.lines().any(|shown| shown == line), "{text}");
+        // Completions may be switched off.
+        let builder = ReportBuilder::new(jiff::tz::TimeZone::UTC);
+        let alone = builder.report("m", edits(), vec![]);
+        assert_eq!(table(&alone, Layout::UNLIMITED), line);
     }
 
     #[test]

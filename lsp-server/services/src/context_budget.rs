@@ -19,6 +19,9 @@ const STEP: usize = 500;
 /// Less shows hardly one function of other code.
 const LEAST: usize = 1_000;
 
+/// The tokens of a prompt a second that the least amount takes.
+const LEAST_SPEED: u64 = (LEAST.div_ceil(TOKEN_CHARS) as u64).div_ceil(REST.as_secs());
+
 /// What was measured to complete more. Many more do not fit beside the text around the cursor into
 /// `lab.prompt_tokens`.
 const MOST: usize = 3_000;
@@ -54,7 +57,14 @@ impl ContextBudget {
             return "how fast this machine computes prompts is not known yet".into();
         }
         let speed = 1.0 / self.speed.token().as_secs_f64().max(1e-9);
-        format!("this machine computes {speed:.0} tokens of a prompt a second")
+        let computes = format!("this machine computes {speed:.0} tokens of a prompt a second");
+        if self.chars() > 0 {
+            return computes;
+        }
+        format!(
+            "{computes}, and other code takes {LEAST_SPEED}; `completion.context_chars` overrides \
+             this"
+        )
     }
 
     fn token(&self) -> Duration {
@@ -89,7 +99,9 @@ mod tests {
         assert_eq!(at(5.9).1.chars(), 2_000);
         assert_eq!(at(0.05).1.chars(), MOST);
         assert_eq!(at(11.9).1.chars(), LEAST);
-        assert_eq!(at(12.1).1.chars(), 0, "too slow for any");
+        let slow = at(12.1).1;
+        assert_eq!(slow.chars(), 0, "too slow for any");
+        assert!(slow.reason().contains(" 83 tokens") && slow.reason().contains("takes 84;"));
         assert!(at(4.0).1.reason().contains(" 250 tokens"));
     }
 

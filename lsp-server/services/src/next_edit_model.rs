@@ -4,6 +4,7 @@
 
 use engine::EngineError;
 use engine::continuation::{Continuation, Continued};
+use engine::unloading::Resident;
 use engine::worker::EngineHandle;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -88,6 +89,11 @@ impl NextEditModel {
         turns.completions += 1;
         turns.interrupt();
         Completing(self.clone())
+    }
+
+    /// Returns whether the model is in memory. `None` before its first request.
+    pub fn resident(&self) -> Option<Resident> {
+        self.engine.lock().as_ref().map(EngineHandle::resident)
     }
 
     /// Gives the model's memory back, and with it all that is held of prompts. A model that is

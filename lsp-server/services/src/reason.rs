@@ -187,7 +187,7 @@ impl Reason {
             ),
             Reason::Loading => "The model is being loaded; the next key may find it ready.".into(),
             Reason::SwitchedOff => "Completions are switched off.".into(),
-            Reason::Snoozed { until } => format!("Completions are snoozed {until}."),
+            Reason::Snoozed { until } => format!("Completions are paused {until}."),
             Reason::LanguageOff { language } => {
                 format!("Completions are switched off for the language {language}.")
             }

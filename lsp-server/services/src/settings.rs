@@ -13,9 +13,9 @@ use tokio::sync::watch;
 
 pub struct Settings {
     current: ArcSwap<Current>,
-    /// The model's settings at the start of this process. A change of them takes effect at the next
+    /// The settings at the start of this process. A change of the models takes effect at the next
     /// start.
-    loaded: ModelConfig,
+    loaded: Config,
     changed: watch::Sender<()>,
     /// Held while the file is read and the settings are replaced.
     reading: Mutex<()>,
@@ -73,7 +73,7 @@ impl Deref for Current {
 impl Settings {
     pub fn new(config: Config) -> Settings {
         Settings {
-            loaded: config.model.clone(),
+            loaded: config.clone(),
             current: ArcSwap::from_pointee(Current::new(config)),
             changed: watch::Sender::new(()),
             reading: Mutex::new(()),
@@ -92,7 +92,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Replaces the settings from the next message on. Those of the model wait for the next start.
+    /// Replaces the settings from the next message on. Those of the models wait for the next start.
     pub fn replace(&self, config: Config) {
         self.current.store(Arc::new(Current::new(config)));
         self.changed.send_replace(());
@@ -105,6 +105,36 @@ impl Settings {
 
     /// Returns whether a setting has changed that takes effect only at the next start.
     pub fn needs_restart(&self) -> bool {
-        self.current.load().model != self.loaded
+        of_models(&self.current.load()) != of_models(&self.loaded)
+    }
+
+    /// The name of the model for next edits that was set when this process started.
+    pub fn next_edit_model(&self) -> Option<&str> {
+        self.loaded.completion.next_edit_model.as_deref()
+    }
+}
+
+/// The settings that take effect at the next start.
+fn of_models(config: &Config) -> (&ModelConfig, Option<&str>) {
+    (&config.model, config.completion.next_edit_model.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_either_model_waits_for_a_restart() {
+        let changed = |change: fn(&mut Config)| {
+            let settings = Settings::new(Config::default());
+            let mut config = Config::default();
+            change(&mut config);
+            settings.replace(config);
+            assert_eq!(settings.next_edit_model(), None, "it is that of the start");
+            settings.needs_restart()
+        };
+        assert!(!changed(|config| config.learning.enabled = false));
+        assert!(changed(|config| config.model.threads = 3));
+        assert!(changed(|config| config.completion.next_edit_model = Some("a".into())));
     }
 }

@@ -118,8 +118,9 @@ impl App {
         let erasing = self.services.clone();
         host::tasks::blocking(move || erase(&erasing, &found, &inputs)).await??;
         drop(change);
-        let (offers, adapters) = (forgotten.offers, forgotten.adapters.len());
-        tracing::info!("forgot {offers} offer(s) and {adapters} adapter(s)");
+        let offers = printable::count(forgotten.offers, "offer");
+        let adapters = printable::count(forgotten.adapters.len(), "adapter");
+        tracing::info!("forgot {offers} and {adapters}");
         Ok((forgotten, unsearchable.and(files)))
     }
 

@@ -22,6 +22,7 @@ use models::gguf::Gguf;
 use models::manifest::{Catalogue, Manifest};
 use models::store::Store;
 use services::adapter_service::ServedModel;
+use services::health::{Health, TroubleSource};
 use services::next_edit_model::{Load, NextEditModel};
 use services::part::Part;
 use settings::{Config, place};
@@ -41,6 +42,9 @@ const CPU_IDLE_LIMIT: Duration = Duration::from_secs(1800);
 /// The pause in typing after which adapters are compared. A user who looks at an offer pauses for
 /// one or two seconds.
 const SCORE_AFTER: Duration = Duration::from_secs(3);
+
+/// The setting that names the model for next edits.
+pub const NEXT_EDIT_MODEL: &str = "completion.next_edit_model";
 
 /// The longest prompt of the model for next edits, with its answer: a file, the latest changes and
 /// a window three times.
@@ -153,36 +157,53 @@ fn find_model(
     Ok((served, file))
 }
 
-/// The name of the model for next edits.
+/// The manifest of the model for next edits that the settings name.
 ///
 /// # Errors
-/// The settings name a model that is not known, or one that cannot be asked for next edits.
-fn next_edit_model(home: &Paths, config: &Config) -> Result<Option<String>> {
-    let Some(name) = &config.completion.next_edit_model else { return Ok(None) };
-    let at = || {
-        let key = "completion.next_edit_model";
-        format!("{}: {key}", place(&home.config_file(), key))
-    };
-    check_next_edit_model(&Catalogue::load(&home.models())?, name).with_context(at)?;
-    Ok(Some(name.clone()))
+/// Nobody knows it, or it cannot be asked for next edits.
+pub fn configured_next_edit_manifest<'a>(
+    home: &Paths,
+    catalogue: &'a Catalogue,
+    name: &str,
+) -> Result<&'a Manifest> {
+    let at = || format!("{}: {NEXT_EDIT_MODEL}", place(&home.config_file(), NEXT_EDIT_MODEL));
+    next_edit_manifest(catalogue, name).with_context(at)
 }
 
-/// Checks that a model can be asked for next edits.
+/// The manifest of a model that can be asked for next edits.
 ///
 /// # Errors
 /// Nobody knows it, or it does not read several files.
-pub fn check_next_edit_model(catalogue: &Catalogue, name: &str) -> Result<()> {
+pub fn next_edit_manifest<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Manifest> {
     let manifest = catalogue.get(name)?;
-    ensure!(manifest.template.files.is_some(), "{name} does not read several files");
-    Ok(())
+    ensure!(
+        manifest.template.files.is_some(),
+        "{name} cannot write next edits, because it does not read several files; `hone model \
+         list` marks those that are made for them with –"
+    );
+    Ok(manifest)
 }
 
-/// Returns what loads the model for next edits. Its file may come after the daemon has started.
+/// Notes what is wrong with the model for next edits, if anything is. Everything else works without
+/// it.
+fn check_next_edit_model(home: &Paths, name: &str, health: &Health) {
+    let catalogue = Catalogue::usable(&home.models()).0;
+    if let Err(error) = configured_next_edit_manifest(home, &catalogue, name) {
+        // A request for a next edit reports the same text, which is logged once.
+        let trouble = format!("the model for next edits: {error:#}");
+        tracing::warn!("{trouble}");
+        health.report(TroubleSource::NextEditModel, trouble);
+    }
+}
+
+/// Returns what loads the model for next edits. Its manifest and its file may come after the daemon
+/// has started.
 fn loading(home: Paths, config: Config, name: String, preempts: Arc<LearnerPreemption>) -> Load {
     Box::new(move || {
-        let failed = |error: &dyn std::fmt::Display| EngineError::Failed(error.to_string());
-        let catalogue = Catalogue::load(&home.models()).map_err(|error| failed(&error))?;
-        let manifest = catalogue.get(&name).map_err(|error| failed(&error))?;
+        let failed = |error: &dyn std::fmt::Display| EngineError::Failed(format!("{error:#}"));
+        let catalogue = Catalogue::usable(&home.models()).0;
+        let manifest = configured_next_edit_manifest(&home, &catalogue, &name)
+            .map_err(|error| failed(&error))?;
         let store = Store::new(home.models());
         let mut file = CheckedFile::before_checksum(&store.path(manifest));
         let path = store.verified(manifest).map_err(|error| failed(&error))?;
@@ -220,7 +241,6 @@ pub struct Prepared {
     log: Arc<dyn EventLog>,
     model: ServedModel,
     file: CheckedFile,
-    next_edit_model: Option<String>,
 }
 
 impl Prepared {
@@ -228,8 +248,7 @@ impl Prepared {
         let config = Config::load(&home.config_file())?;
         let log: Arc<dyn EventLog> = Arc::new(SledLog::open(&home.event_log())?);
         let (model, file) = find_model(&home, &config, options)?;
-        let next_edit_model = next_edit_model(&home, &config)?;
-        Ok(Prepared { home, options: options.clone(), config, log, model, file, next_edit_model })
+        Ok(Prepared { home, options: options.clone(), config, log, model, file })
     }
 
     pub fn model_name(&self) -> &str {
@@ -243,7 +262,7 @@ impl Prepared {
 
     /// Loads the model, which takes a second and more, and starts what needs it.
     pub async fn start(self) -> Result<(Arc<App>, LearnNow)> {
-        let Prepared { home, options, config, log, model, mut file, next_edit_model } = self;
+        let Prepared { home, options, config, log, model, mut file } = self;
         let mut llama = engine_config(&config, &model.path, model.template);
         // Only rehearsals have such a folder, and nobody types there.
         llama.scores_in_background = options.prompt_cache.is_none();
@@ -255,7 +274,8 @@ impl Prepared {
         let preemption = Arc::new(LearnerPreemption::default());
         let preempts = preemption.clone();
         let on_busy = move |busy| preempts.set_busy(busy);
-        let next_edit_model = next_edit_model.map(|name| {
+        let name = config.completion.next_edit_model.clone();
+        let next_edit_model = name.clone().map(|name| {
             let load = loading(home.clone(), config.clone(), name, preemption.clone());
             Arc::new(NextEditModel::new(load))
         });
@@ -289,6 +309,9 @@ impl Prepared {
             Arc::new(SystemClock::default())
         };
         let app = App::start(&home, config, model, engine, clock, log, next_edit_model).await?;
+        if let Some(name) = &name {
+            check_next_edit_model(&home, name, &app.services.health);
+        }
         let (learn_now, asked) = tokio::sync::mpsc::channel(LEARN_QUEUE);
         let learner =
             LearnerProgram { path: learner_program()?, prompt_cache: options.prompt_cache.clone() };
@@ -352,4 +375,33 @@ pub fn sibling(name: &str) -> Result<PathBuf> {
     let this = std::env::current_exe().context("cannot tell where this program is")?;
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     Ok(this.parent().unwrap_or(Path::new(".")).join(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wrong name stopped all completions.
+    #[test]
+    fn a_model_that_cannot_write_next_edits_is_noted_with_what_to_do() {
+        let (_folder, home) = fixtures::home();
+        let noted = |name: &str| {
+            let health = Health::default();
+            check_next_edit_model(&home, name, &health);
+            health.latest()
+        };
+        assert_eq!(noted("sweep-next-edit-0.5b"), None, "its file may come later");
+        assert_eq!(noted("qwen2.5-coder-0.5b"), None, "it reads several files");
+        for (name, parts) in [
+            ("sweep-next-edit-9b", ["unknown model", "`hone model list`"]),
+            ("smollm2-135m", ["does not read several files", "`hone model list`"]),
+        ] {
+            let trouble = noted(name).unwrap();
+            let file = home.config_file().display().to_string();
+            let begins = format!("the model for next edits: {file}: {NEXT_EDIT_MODEL}: ");
+            assert!(trouble.starts_with(&begins), "{trouble}");
+            assert!(parts.iter().all(|part| trouble.contains(part)), "{trouble}");
+            assert_eq!(trouble.lines().count(), 1, "{trouble}");
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! Collects what `hone status` shows from the services.
 
 use crate::app::App;
+use crate::app::startup::next_edit_manifest;
 use engine::unloading::Resident;
+use models::manifest::Catalogue;
+use models::store::Store;
 use report::status::{
     AdapterStatus, ContextStatus, DaemonStatus, Evidence, LearnerView, ModelFile, ModelMemory,
-    ModelStatus, Status,
+    ModelStatus, NextEditModelStatus, Status,
 };
 
 impl App {
@@ -33,6 +36,7 @@ impl App {
                 context: Some(self.context_status()),
                 file: Some(if model.path.exists() { ModelFile::Here } else { ModelFile::Missing }),
             },
+            next_edit_model: self.next_edit_model_status(),
             adapter: AdapterStatus::of(&registry, services.adapters.swaps()),
             learner: self.learner_view(),
             episodes: services.recorder.counts(),
@@ -44,7 +48,18 @@ impl App {
             withheld: services.privacy.withheld(),
             // Whoever asks reads the file, which may have changed since this daemon read it.
             settings_problems: vec![],
+            restart_trouble: None,
         }
+    }
+
+    /// The model that this process asks for next edits.
+    fn next_edit_model_status(&self) -> Option<NextEditModelStatus> {
+        let (services, models) = (&self.services, self.paths.models());
+        let name = services.settings.next_edit_model()?;
+        let catalogue = Catalogue::usable(&models).0;
+        let manifest = next_edit_manifest(&catalogue, name).ok()?;
+        let memory = services.next_edit_model.as_ref().and_then(|model| model.resident());
+        Some(NextEditModelStatus::of(&Store::new(models), manifest, memory.map(model_memory)))
     }
 
     fn context_status(&self) -> ContextStatus {

@@ -42,8 +42,9 @@ fn ready(
         (false, true) => ", completions paused",
         (false, false) => ", completions and learning paused",
     });
-    if let Some(until) = snoozed {
-        message.push_str(&format!(", snoozed {}", until.sentence()));
+    // What is paused for good is said already.
+    if let Some(until) = snoozed.filter(|_| config.completion.enabled) {
+        message.push_str(&format!(", completions paused {}", until.sentence()));
     }
     StatusLine { busy: false, kind: "Normal".into(), message }
 }

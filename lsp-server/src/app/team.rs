@@ -70,7 +70,8 @@ impl App {
         let address = self.follow_team().await?;
         ensure!(
             members >= settings.minimum_members,
-            "the round has {members} member(s); team.minimum_members asks for {}",
+            "the round has {}; team.minimum_members asks for {}",
+            printable::count(members, "member"),
             settings.minimum_members
         );
         ensure!(

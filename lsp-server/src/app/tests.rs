@@ -51,6 +51,34 @@ async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) 
 }
 
 #[tokio::test]
+async fn the_status_names_the_model_for_next_edits() {
+    let (_folder, home) = home();
+    let mut config = Config::default();
+    config.completion.next_edit_model = Some("sweep-next-edit-0.5b".into());
+    let (clock, log) = (Arc::new(ManualClock::starting_at(0)), Arc::new(MemoryLog::default()));
+    let app = testing::app::start(&home, config, fixtures::engine(ANSWERS), clock, log).await;
+    let told = screen(&app.status(), Layout::UNLIMITED);
+    let missing = "sweep-next-edit-0.5b, not here: run `hone model pull sweep-next-edit-0.5b`";
+    assert!(told.contains(missing), "{told}");
+}
+
+#[tokio::test]
+async fn a_restart_that_would_end_completions_is_not_recommended() {
+    let (_folder, home) = home();
+    let app = testing::app::start_in(&home).await;
+    let mut config = Config::default();
+    config.model.name = Some("qwen2.5-coder-1.5b".into());
+    app.services.settings.replace(config);
+    let mut status = app.status();
+    let told = screen(&status, Layout::UNLIMITED);
+    assert!(told.contains("; `hone restart` takes the changed settings"), "{told}");
+    let trouble = "qwen2.5-coder-1.5b is chosen and not here: run `hone model pull`";
+    status.restart_trouble = Some(trouble.into());
+    let told = screen(&status, Layout::UNLIMITED);
+    assert!(told.contains(trouble) && !told.contains("hone restart"), "{told}");
+}
+
+#[tokio::test]
 async fn a_hack_ends_its_trial_and_the_status_names_it() {
     let (serves, screen) = trial_of(&["});"]).await;
     assert_eq!(serves, 0);

@@ -361,7 +361,7 @@ fn adapters_table(registry: &Registry, layout: Layout) -> String {
             date(entry.created_at_ms),
             report.episodes_used.to_string(),
             tried(registry, entry).to_owned(),
-            if registry.is_kept(entry.version) { "yes".into() } else { "no".to_owned() },
+            kept(registry, entry).to_owned(),
             format!("{:+.2}", report.mean_reward),
             format!("{:.4}", report.kl_base),
             format!("{:.0} s", report.total_ms as f64 / 1000.0),
@@ -370,6 +370,15 @@ fn adapters_table(registry: &Registry, layout: Layout) -> String {
     let table = layout.table(&COLUMNS, &registry.entries().iter().map(row).collect::<Vec<_>>());
     let legend = "reward: mean of its labels; KL: nats per token away from the model alone";
     format!("{table}\n{}", layout.wrapped(legend))
+}
+
+/// Returns whether its file is still here, or was removed by `hone forget`.
+fn kept(registry: &Registry, entry: &Entry) -> &'static str {
+    match registry.is_kept(entry.version) {
+        _ if entry.forgotten => "forgotten",
+        true => "yes",
+        false => "no",
+    }
 }
 
 /// Returns how its trial stands.
@@ -438,7 +447,15 @@ async fn show(
 }
 
 fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'static str, String)> {
-    let serves = if entry.version == registry.active() { ", serves now" } else { "" };
+    let state = match entry {
+        Entry { forgotten: true, .. } => ", removed by `hone forget`",
+        _ if entry.version == registry.active() => ", serves now",
+        _ => "",
+    };
+    let file = match registry.is_kept(entry.version) {
+        true => registry.adapter_file(entry.version).display().to_string(),
+        false => "removed".to_owned(),
+    };
     let early = if report.stopped_early { ", stopped early by its distance from v" } else { "" };
     let parent = if report.stopped_early { entry.parent.to_string() } else { String::new() };
     let change = |change: &Option<BeforeAfter>| match change {
@@ -448,7 +465,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
         }
     };
     vec![
-        ("version", format!("{}{serves}", name(entry.version))),
+        ("version", format!("{}{state}", name(entry.version))),
         (
             "learned from",
             match &entry.history {
@@ -494,7 +511,7 @@ fn rows(registry: &Registry, entry: &Entry, report: &UpdateReport) -> Vec<(&'sta
         ("computed on", report.gpu.clone().unwrap_or_else(|| "the CPU".to_owned())),
         ("prompts", format!("{} known already, the others computed", report.prompts_known)),
         ("peak memory", format!("{} MiB", report.peak_memory_mb)),
-        ("file", registry.adapter_file(entry.version).display().to_string()),
+        ("file", file),
         ("SHA-256", entry.sha256.clone()),
     ]
 }
@@ -521,6 +538,7 @@ fn object(registry: &Registry, entry: &Entry) -> serde_json::Value {
         "parent": entry.parent,
         "active": entry.version == registry.active(),
         "kept": registry.is_kept(entry.version),
+        "forgotten": entry.forgotten,
         "path": registry.adapter_file(entry.version),
         "sha256": entry.sha256,
         "base_sha256": entry.base_sha256,
@@ -560,6 +578,29 @@ mod tests {
         let (mut registry, _) = Registry::open(&home.adapters(), base_sha256);
         let file = ImportedFile::write(&home.adapters(), &adapter(base_sha256)).unwrap();
         file.import(&mut registry, base_sha256, None, 0).unwrap();
+    }
+
+    /// It stood there with the date, the reward and the path of a file that was gone.
+    #[test]
+    fn an_adapter_that_was_forgotten_is_marked_and_no_file_of_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Paths::at(folder.path().into());
+        home.create().unwrap();
+        register(&home, "base");
+        register(&home, "base");
+        let (mut registry, _) = Registry::open(&home.adapters(), "base");
+        registry.forget(&[1], 0).unwrap();
+        registry.remove_unused().unwrap();
+        let table = adapters_table(&registry, Layout::UNLIMITED);
+        let is_marked = |line: &str| line.contains("forgotten");
+        let marked: Vec<_> = table.lines().filter(|line| is_marked(line)).collect();
+        assert!(marked.len() == 1 && marked[0].contains("v1 "), "{table}");
+        let told = |version| {
+            let entry = registry.entry(version).unwrap();
+            Layout::UNLIMITED.fields(rows(&registry, entry, &entry.report))
+        };
+        assert!(told(1).contains("v1, removed by `hone forget`"), "{}", told(1));
+        assert!(!told(1).contains("v0001.gguf") && told(2).contains("v0002.gguf"));
     }
 
     /// Without a daemon to ask, `hone adapter use` read the registry, waited for a daemon

@@ -1,7 +1,7 @@
 //! `hone config`: show and change settings. Only the file holds them, and a running daemon is
 //! told to read it again.
 
-use crate::app::startup::check_next_edit_model;
+use crate::app::startup::{NEXT_EDIT_MODEL, next_edit_manifest};
 use crate::cli::settings::Configured;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use host::paths::Paths;
 use models::manifest::Catalogue;
+use models::store::Store;
 use serde_json::{Value, json};
 use settings::{Changed, Config, LAB, names, node, schema, schema_for_users, unknown};
 
@@ -41,9 +42,9 @@ pub enum ConfigCommand {
     },
 }
 
-/// The settings whose values are the names of manifests. The schema does not know them.
+/// The setting that names the model. Its values, and those of [`NEXT_EDIT_MODEL`], are the names of
+/// manifests, which the schema does not know.
 pub const MODEL_NAME: &str = "model.name";
-const NEXT_EDIT_MODEL: &str = "completion.next_edit_model";
 
 pub async fn run(home: &Paths, command: ConfigCommand) -> Result<()> {
     match command {
@@ -125,8 +126,17 @@ async fn set(home: &Paths, key: &str, text: Option<&str>, json: bool) -> Result<
     } else {
         ""
     };
-    say!("{key} = {}{when}", value_of(&all, key))?;
+    let missing = missing_model(home, key, value_of(&all, key)).unwrap_or_default();
+    say!("{key} = {}{when}{missing}", value_of(&all, key))?;
     Ok(())
+}
+
+/// What is to be done if a setting names a model that is not here.
+fn missing_model(home: &Paths, key: &str, value: &Value) -> Option<String> {
+    let name = value.as_str().filter(|_| [MODEL_NAME, NEXT_EDIT_MODEL].contains(&key))?;
+    let (catalogue, store) = (Catalogue::usable(&home.models()).0, Store::new(home.models()));
+    let is_here = store.has(catalogue.get(name).ok()?);
+    (!is_here).then(|| format!("; it is not here yet; next: `hone model pull {name}`"))
 }
 
 /// Changes the file and then tells the daemon. The answer says whether a daemon runs.
@@ -140,7 +150,7 @@ pub async fn change(home: &Paths, key: &str, value: Option<&Value>) -> Result<(C
         let catalogue = || Catalogue::usable(&home.models()).0;
         let checked = match key {
             MODEL_NAME => catalogue().completing(name).map(drop).map_err(Into::into),
-            NEXT_EDIT_MODEL => check_next_edit_model(&catalogue(), name),
+            NEXT_EDIT_MODEL => next_edit_manifest(&catalogue(), name).map(drop),
             _ => Ok(()),
         };
         checked.with_context(|| format!("{key}: not set"))?;

@@ -93,13 +93,25 @@ impl Printer {
 
 /// Visits each offer with what became of it, oldest first.
 pub async fn each_offer(home: &Paths, each: impl FnMut(OfferHistory) -> Result<()>) -> Result<()> {
+    each_event_and_offer(home, |_| (), each).await
+}
+
+/// Visits each event, and each offer as [`each_offer`] does.
+pub async fn each_event_and_offer(
+    home: &Paths,
+    mut see: impl FnMut(&Event),
+    each: impl FnMut(OfferHistory) -> Result<()>,
+) -> Result<()> {
     let mut offers = Offers::new(each);
     let mut failed = None;
-    each_event(home, |event| match offers.event(event) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            failed = Some(error);
-            ControlFlow::Break(())
+    each_event(home, |event| {
+        see(&event);
+        match offers.event(event) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
         }
     })
     .await?;

@@ -109,10 +109,6 @@ fn notes(forgotten: &Forgotten) -> impl Iterator<Item = String> {
     damaged.chain(others).collect::<Vec<_>>().into_iter()
 }
 
-fn offers(forgotten: &Forgotten) -> String {
-    format!("{} offer(s)", forgotten.offers)
-}
-
 async fn forget(home: &Paths, scope: &Scope, plan: bool) -> Result<Forgotten> {
     let command = Command::Forget { scope: scope.clone(), plan };
     match client::question::<Result<Forgotten, String>>(home, command).await? {
@@ -184,21 +180,36 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
     for note in notes(plan) {
         tell!("note: {note}");
     }
-    confirm::confirmed(&format!("{name}: forget {}? This cannot be undone.", sentence(plan)))
+    confirm::confirmed(&question(name, plan))
+}
+
+fn question(name: &str, plan: &Forgotten) -> String {
+    let serves = match (&plan.adapters[..], plan.serves) {
+        ([], _) => String::new(),
+        (_, 0) => " The model alone serves from then on.".to_owned(),
+        (_, version) => format!(" v{version} serves from then on."),
+    };
+    format!("{name}: forget {}?{serves} This cannot be undone.", named(plan))
 }
 
 fn sentence(forgotten: &Forgotten) -> String {
-    let offers = offers(forgotten);
+    let serves = match (&forgotten.adapters[..], forgotten.serves) {
+        ([], _) => String::new(),
+        (_, 0) => "; the model alone serves from then on".to_owned(),
+        (_, version) => format!("; v{version} serves from then on"),
+    };
+    format!("{}{serves}", named(forgotten))
+}
+
+/// Names what goes.
+fn named(forgotten: &Forgotten) -> String {
+    let offers = printable::count(forgotten.offers, "offer");
     let Some(last) = forgotten.adapters.last() else { return offers };
     let adapters = match forgotten.adapters.len() {
         1 => format!("adapter v{last}"),
         count => format!("{count} adapters up to v{last}"),
     };
-    let serves = match forgotten.serves {
-        0 => "the model alone serves".to_owned(),
-        version => format!("v{version} serves"),
-    };
-    format!("{offers} and {adapters} that learned from them; {serves} from then on")
+    format!("{offers} and {adapters} that learned from them")
 }
 
 #[cfg(test)]
@@ -284,6 +295,28 @@ mod tests {
                 return;
             }
         }
+    }
+
+    #[test]
+    fn what_serves_afterwards_is_no_part_of_the_question() {
+        let plan = Forgotten {
+            events: 4,
+            offers: 2,
+            adapters: vec![3],
+            serves: 0,
+            adapters_left: None,
+            team: None,
+            damaged_logs: vec![],
+        };
+        assert_eq!(
+            question("a.py", &plan),
+            "a.py: forget 2 offers and adapter v3 that learned from them? The model alone serves \
+             from then on. This cannot be undone."
+        );
+        let done = "2 offers and adapter v3 that learned from them; v1 serves from then on";
+        assert_eq!(sentence(&Forgotten { serves: 1, ..plan.clone() }), done);
+        let none = Forgotten { offers: 1, adapters: vec![], ..plan };
+        assert_eq!(question("a.py", &none), "a.py: forget 1 offer? This cannot be undone.");
     }
 
     #[test]

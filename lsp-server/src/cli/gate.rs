@@ -69,10 +69,10 @@ fn screen(gate: &GateStatus, threshold: f64, layout: Layout) -> String {
         .collect();
     let mut text = format!(
         "The gate shows an offer if the chance that you accept it is at least {:.0} % \
-         (completion.eagerness).\n{} labels learned; a weight above zero speaks for showing.\n\n\
+         (completion.eagerness).\n{} learned; a weight above zero speaks for showing.\n\n\
          {weights}",
         100.0 * threshold,
-        gate.labels
+        printable::count(gate.labels, "label")
     );
     if !calibration.is_empty() {
         text.push_str("\n\nEach prediction was made before its label was known:\n\n");
@@ -98,5 +98,5 @@ async fn adopt(home: &Paths, from: &Path, json: bool) -> Result<()> {
     }
     let when =
         if is_later { "; it does from the daemon's next start on (`hone restart`)" } else { "" };
-    say!("the gate starts from {labels} verdicts{when}")
+    say!("the gate starts from {}{when}", printable::count(labels, "verdict"))
 }

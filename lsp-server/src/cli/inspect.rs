@@ -12,7 +12,8 @@ use feedback::log::{EventLog, MemoryLog};
 use host::paths::Paths;
 use models::store::Store;
 use report::status::{
-    AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, Status, screen,
+    AdapterStatus, Evidence, LearnerView, ModelFile, ModelStatus, NextEditModelStatus, Status,
+    screen,
 };
 use services::adapter_service::Swaps;
 use services::derived_state::{DerivedInputs, DerivedState};
@@ -33,9 +34,43 @@ pub async fn current(home: &Paths) -> Result<Status> {
         let status = serde_json::from_str(&text);
         let mut status: Status = status.context("the daemon's status cannot be read")?;
         // The daemon continues with the settings that it had, and the file may be wrong by now.
-        status.settings_problems = Configured::read(home).problems;
+        let configured = Configured::read(home);
+        status.restart_trouble = needs_another_file(home, &configured, &status.model);
+        status.settings_problems = configured.problems;
         return Ok(status);
     }
+}
+
+/// Why a restart of the daemon would end completions, if it would, and what to do about it.
+pub async fn restart_trouble(home: &Paths) -> Option<String> {
+    let configured = Configured::read(home);
+    // The daemon is asked only then, because one that still loads its model answers late.
+    missing_model(home, &configured)?;
+    let status = client::question::<Status>(home, Command::Status).await.ok()??;
+    needs_another_file(home, &configured, &status.model)
+}
+
+/// The same of a daemon that serves this model.
+fn needs_another_file(
+    home: &Paths,
+    configured: &Configured,
+    served: &ModelStatus,
+) -> Option<String> {
+    let missing = missing_model(home, configured)?;
+    let store = Store::new(home.models());
+    // A daemon that was started with a file of its own (`--model`) takes that one again.
+    configured.catalogue.iter().find(|known| store.path(known) == served.path)?;
+    Some(match configured.model_name() == Some(&*served.name) {
+        true => missing,
+        false => format!("{missing}, or `hone model use {}` for the one that serves", served.name),
+    })
+}
+
+/// The chosen model, if its file is not here, and how to fetch it.
+fn missing_model(home: &Paths, configured: &Configured) -> Option<String> {
+    let name = configured.model_name()?;
+    let file = ModelFile::of(&Store::new(home.models()), configured.model());
+    Some(format!("{name} is chosen and {}", file.trouble(None)?))
 }
 
 pub async fn status(home: &Paths, json: bool) -> Result<()> {
@@ -86,8 +121,11 @@ fn from_files(home: &Paths) -> Result<Status> {
             backend: None,
             memory: None,
             context: None,
-            file: Some(ModelFile::of(store.status(manifest), manifest.bytes)),
+            file: Some(ModelFile::of(&store, manifest)),
         },
+        next_edit_model: configured
+            .next_edit_model()
+            .map(|manifest| NextEditModelStatus::of(&store, manifest, None)),
         adapter: AdapterStatus::of(&registry, Swaps::default()),
         episodes: fold.counts(),
         evidence,
@@ -96,5 +134,6 @@ fn from_files(home: &Paths) -> Result<Status> {
         withheld: 0,
         learner,
         settings_problems: configured.problems,
+        restart_trouble: None,
     })
 }

@@ -48,7 +48,10 @@ async fn from_labels(home: &Paths) -> Result<()> {
     }
     match answer["waiting"].as_u64().unwrap_or(0) {
         0 => say!("nothing to learn from yet: no labelled offer waits")?,
-        waiting => say!("learning from {waiting} label(s); follow it with `hone status`")?,
+        waiting => {
+            let labels = printable::count(waiting, "label");
+            say!("learning from {labels}; follow it with `hone status`")?;
+        }
     }
     Ok(())
 }

@@ -203,7 +203,7 @@ enum Command {
     /// Show and change settings
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// End the daemon cleanly; the next editor starts it again
+    /// End the daemon cleanly; an open editor, or the next one, starts it again
     Stop,
     /// End the daemon, and have the open editors start it anew
     ///
@@ -361,17 +361,30 @@ async fn run_async(home: Paths, command: Command) -> Result<()> {
         Command::Forget(args) => forget::run(&home, args).await,
         Command::Config(command) => config::run(&home, command).await,
         Command::Stop => {
-            let stopped = client::stop(&home).await?;
-            say!("{}", if stopped { "stopped" } else { "no daemon was running" })?;
+            let ended = client::stop(&home).await?;
+            say!("{}", if ended.is_some() { "stopped" } else { "no daemon was running" })?;
+            // `:Hone stop` shows stdout alone, and its Neovim starts none.
+            if ended.is_some_and(|ended| ended.has_editors) {
+                tell!("an open editor starts it again, unless you close it");
+            }
             Ok(())
         }
-        Command::Restart => match client::restart(&home).await? {
-            Restart::Done => say!("the daemon was started again"),
-            Restart::LeftToEditors => {
-                say!("the daemon has ended; the open editors start it again at once")
+        Command::Restart => {
+            if let Some(trouble) = inspect::restart_trouble(&home).await {
+                bail!("not restarted: {trouble}");
             }
-            Restart::NoneRan => say!("no daemon was running"),
-        },
+            let said = match client::restart(&home).await? {
+                Restart::Done => "the daemon was started again",
+                Restart::LeftToEditors => {
+                    "the daemon has ended; the open editors start it again at once"
+                }
+                Restart::LeftToNextEditor => {
+                    "the daemon has ended; the next editor starts it again"
+                }
+                Restart::NoneRan => "no daemon was running",
+            };
+            say!("{said}")
+        }
         Command::Model(command) => model::run(&home, command).await,
         // `run` handles them before it builds the runtime.
         Command::Rehearse { .. } | Command::Completions { .. } => Ok(()),

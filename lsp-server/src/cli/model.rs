@@ -108,7 +108,7 @@ pub async fn run(home: &Paths, command: ModelCommand) -> Result<()> {
 async fn choose(home: &Paths, store: &Store, manifest: &Manifest) -> Result<()> {
     let name = manifest.name.as_str();
     config::change(home, config::MODEL_NAME, Some(&name.into())).await?;
-    if !matches!(store.status(manifest), ModelStatus::Present | ModelStatus::Verified) {
+    if !store.has(manifest) {
         return say!("{name} is chosen, and is not here yet; next: `hone model pull`");
     }
     say!("{}", serve(home, manifest).await?)
@@ -163,8 +163,7 @@ fn list_json(home: &Paths, store: &Store, configured: &Configured) -> Result<()>
         // Editors have the user choose from it what completes code.
         .filter(|manifest| !manifest.next_edits)
         .map(|manifest| {
-            let present =
-                matches!(store.status(manifest), ModelStatus::Present | ModelStatus::Verified);
+            let present = store.has(manifest);
             let is_configured = Some(manifest.name.as_str()) == configured.model_name();
             let line_ms = expected::line_ms(manifest.bytes);
             let is_quick = manifest.is_pinned() && line_ms <= SUGGESTED_LINE_MS;

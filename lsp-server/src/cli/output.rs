@@ -61,6 +61,17 @@ pub fn told(text: &str) {
     drop(line(&mut std::io::stderr().lock(), format_args!("{text}")));
 }
 
+/// Prints a question to stderr. The answer stands behind it, on the same line.
+///
+/// # Errors
+/// It cannot be printed, so nobody can answer.
+pub fn asked(question: &str) -> Result<()> {
+    let text = of_terminal(&Term::stderr()).wrapped(question);
+    let mut stderr = std::io::stderr().lock();
+    write!(stderr, "{} ", printable::styled(&text))?;
+    Ok(stderr.flush()?)
+}
+
 /// Writes a line, without what a terminal would obey.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
 //! `hone pause` and `hone resume`. What is paused for good is a setting, which only `config.toml`
-//! holds. Completions can also be snoozed for a while, which the running daemon keeps in memory.
+//! holds. Completions can also be paused for a while, which the running daemon keeps in memory.
 
 use crate::cli::config;
 use crate::daemon::client;
@@ -10,7 +10,7 @@ use host::paths::Paths;
 use jiff::{SignedDuration, Span};
 use services::snooze::Snooze;
 
-/// The longest time that completions can be snoozed, in hours.
+/// The longest time that completions can be paused for a while, in hours.
 const HOURS_MAX: i64 = 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -66,7 +66,7 @@ pub async fn pause(home: &Paths, args: PauseArgs) -> Result<()> {
     let seconds = seconds(&time)?;
     let snooze = Snooze::Everything { seconds: Some(seconds) };
     if client::ask(home, Command::Snooze { snooze }).await? {
-        say!("completions are snoozed for {time}, or until `hone resume completions`")?;
+        say!("completions are paused for {time}, or until `hone resume completions`")?;
     } else {
         say!("no daemon runs, so nothing is completed; an editor with Hone starts it")?;
     }

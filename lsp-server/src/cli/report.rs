@@ -1,13 +1,15 @@
 //! `hone report`: a table, JSON, or a page.
 
-use crate::cli::events::each_offer;
+use crate::cli::events::each_event_and_offer;
 use crate::cli::output;
 use crate::cli::settings::Configured;
 use adapters::registry::Registry;
 use anyhow::{Context, Result, bail};
+use feedback::event::Event;
 use host::paths::Paths;
 use jiff::tz::TimeZone;
 use models::file::write_atomic;
+use report::next_edits::NextEditsBuilder;
 use report::{Adapter, ReportBuilder, page::page, table::table};
 use std::path::PathBuf;
 
@@ -27,14 +29,16 @@ pub async fn run(home: &Paths, args: ReportArgs) -> Result<()> {
     let configured = Configured::noted(home);
     let manifest = configured.model();
     let mut builder = ReportBuilder::new(TimeZone::system());
-    each_offer(home, |history| {
+    let mut next_edits = NextEditsBuilder::default();
+    let see = |event: &Event| next_edits.apply(event);
+    each_event_and_offer(home, see, |history| {
         builder.add(&history);
         Ok(())
     })
     .await?;
     let (registry, _) = Registry::open(&home.adapters(), &manifest.sha256);
     let lineage = registry.entries().iter().map(|entry| Adapter::of(entry, registry.active()));
-    let report = builder.report(&manifest.name, lineage.collect());
+    let report = builder.report(&manifest.name, next_edits.next_edits(), lineage.collect());
     match args.html {
         // An editor shows the page in one of its own, also where it is empty yet.
         Some(path) if path.as_os_str() == "-" => emit!("{}", page(&report)?)?,

@@ -1,7 +1,7 @@
 //! Settings and models for commands that show or repair something. They work whatever the
 //! settings are: what is wrong counts as not set, and is told.
 
-use crate::app::startup::configured_manifest;
+use crate::app::startup::{configured_manifest, configured_next_edit_manifest, next_edit_manifest};
 use adapters::registry::Registry;
 use host::paths::Paths;
 use models::manifest::{Catalogue, Manifest};
@@ -30,7 +30,10 @@ impl Configured {
         problems.extend(wrong.iter().map(ToString::to_string));
         let unknown = configured_manifest(home, &catalogue, &config).err();
         let is_known = unknown.is_none() && !is_lost;
-        problems.extend(unknown.map(|error| format!("{error:#}")));
+        let name = config.completion.next_edit_model.as_deref();
+        let unusable =
+            name.and_then(|name| configured_next_edit_manifest(home, &catalogue, name).err());
+        problems.extend(unknown.into_iter().chain(unusable).map(|error| format!("{error:#}")));
         Configured { config, catalogue, problems, is_known }
     }
 
@@ -51,6 +54,12 @@ impl Configured {
     /// The name of the configured model, if it is known.
     pub fn model_name(&self) -> Option<&str> {
         self.is_known.then(|| self.model().name.as_str())
+    }
+
+    /// The model for next edits, if one is set that can be asked.
+    pub fn next_edit_model(&self) -> Option<&Manifest> {
+        let name = self.config.completion.next_edit_model.as_deref()?;
+        next_edit_manifest(&self.catalogue, name).ok()
     }
 
     /// The model that adapters are for. If the configured one is unknown, it is that of the
@@ -74,19 +83,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Paths::at(folder.path().into());
         home.create().unwrap();
-        let text = "learning.enabled = false\nmodel.name = \"gpt-9\"\nmodel.threads = \"all\"\n";
+        let text = "learning.enabled = false\nmodel.name = \"gpt-9\"\nmodel.threads = \"all\"\n\
+                    completion.next_edit_model = \"smollm2-135m\"\n";
         std::fs::write(home.config_file(), text).unwrap();
         std::fs::write(home.models().join("mine.toml"), "name = 3\n").unwrap();
         let configured = Configured::read(&home);
         assert!(!configured.config.learning.enabled);
         assert_eq!(configured.model().name, configured.catalogue.default_model().name);
         assert_eq!(configured.model_name(), None);
+        assert!(configured.next_edit_model().is_none());
         let file = home.config_file().display().to_string();
-        let [threads, manifest, name] = &*configured.problems else {
+        let [threads, manifest, name, next_edits] = &*configured.problems else {
             panic!("{:?}", configured.problems)
         };
         assert!(threads.starts_with(&format!("{file}:3: model.threads must be")), "{threads}");
         assert!(manifest.contains("mine.toml:1: "), "{manifest}");
         assert!(name.starts_with(&format!("{file}:2: model.name: unknown model")), "{name}");
+        let unusable = format!("{file}:4: completion.next_edit_model: smollm2-135m cannot write");
+        assert!(next_edits.starts_with(&unusable), "{next_edits}");
     }
 }

@@ -240,7 +240,10 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
         return Ok(());
     }
     let waiting = match labels {
-        Some(labels) => format!("{labels} label(s); a contribution takes {EPISODES_MIN}"),
+        Some(labels) => {
+            let labels = printable::count(labels, "label");
+            format!("{labels}; a contribution takes {EPISODES_MIN}")
+        }
         None => "not known, because no daemon answers; an editor starts one".into(),
     };
     let received = match &ledger.received {
@@ -250,7 +253,7 @@ async fn status(home: &Paths, as_json: bool) -> Result<()> {
     let none = "none; `hone team join` joins one";
     let fields = [
         ("team", team.address.clone().unwrap_or_else(|| none.into())),
-        ("sent", format!("{} contribution(s)", ledger.count())),
+        ("sent", printable::count(ledger.count(), "contribution")),
         ("waiting", waiting),
         ("privacy", privacy(&configured.config, ledger.epsilon)),
         ("received", received),

@@ -4,6 +4,7 @@ use crate::cli::output;
 use crate::daemon::client;
 use crate::daemon::handshake::Command;
 use anyhow::Result;
+use host::addresses::is_address;
 use host::paths::Paths;
 use privacy::forget_scope::names_of;
 use report::layout::Layout;
@@ -30,8 +31,10 @@ pub struct WhyArgs {
 pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
     let known = client::question::<Vec<RecentRequest>>(home, Command::Why).await?;
     if known.is_none() && !args.json {
-        say!("No daemon runs, so nothing was asked. An editor with Hone starts it.")?;
-        return Ok(());
+        return say!(
+            "No daemon runs, so it is not known why nothing was shown. An editor with Hone starts \
+             one: open a file in it, or say `:Hone enable` in a Neovim that is open."
+        );
     }
     let requests = known.unwrap_or_default();
     let place = args.place.as_deref().map(Place::of);
@@ -46,7 +49,7 @@ pub async fn why(home: &Paths, args: WhyArgs) -> Result<()> {
         return Ok(());
     }
     if wanted.is_empty() {
-        return say!("{}", nothing(place.as_ref()));
+        return say!("{}", nothing(place.as_ref(), &requests));
     }
     // The latest stands last, next to the prompt.
     let shown: Vec<_> = wanted.into_iter().rev().map(shown).collect();
@@ -74,18 +77,33 @@ impl Place {
     fn holds(&self, request: &RecentRequest) -> bool {
         self.names.contains(&request.path) && self.line.is_none_or(|line| line == request.line)
     }
+
+    /// Returns true if it is no file of this machine, and no address of an editor's either.
+    fn is_missing(&self) -> bool {
+        !is_address(&self.name) && !Path::new(&self.name).exists()
+    }
 }
 
-fn nothing(place: Option<&Place>) -> String {
-    match place {
-        Some(Place { name, line: Some(line), .. }) => {
-            format!("Nothing was asked lately on line {line} of {}.", printable::name(name))
+/// Returns what there is to say where no request is shown.
+fn nothing(place: Option<&Place>, requests: &[RecentRequest]) -> String {
+    if requests.iter().any(|request| place.is_none_or(|place| place.holds(request))) {
+        return "There was nothing but requests that another key came before, and pauses in typing \
+                without a next edit. `hone why --all` shows them."
+            .to_owned();
+    }
+    let Some(place) = place else {
+        return "Nothing was asked since the daemon started, or since something was forgotten."
+            .to_owned();
+    };
+    let name = printable::name(&place.name);
+    match place.line {
+        Some(line) if requests.iter().any(|request| place.names.contains(&request.path)) => {
+            format!("Nothing was asked lately on line {line} of {name}.")
         }
-        Some(Place { name, line: None, .. }) => {
-            let name = printable::name(name);
-            format!("Nothing was asked lately in {name}. `hone why` shows all files.")
+        _ if place.is_missing() => {
+            format!("Nothing was asked in {name}, and no such file is there. `hone why` shows all.")
         }
-        None => "Nothing was asked since the daemon started.".to_owned(),
+        _ => format!("Nothing was asked lately in {name}. `hone why` shows all files."),
     }
 }
 
@@ -152,6 +170,25 @@ mod tests {
         assert!(Place::of(&roundabout).holds(&of_file));
         let untitled = request("untitled:Untitled-1", 3, Reason::Shown);
         assert!(Place::of("untitled:Untitled-1").holds(&untitled));
+    }
+
+    #[test]
+    fn where_nothing_is_shown_it_says_why_and_names_what_shows_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap().display().to_string();
+        let said = |place: &str, requests: &[RecentRequest]| {
+            nothing(Some(Place::of(place)).filter(|_| !place.is_empty()).as_ref(), requests)
+        };
+        assert!(said("", &[]).ends_with("or since something was forgotten."));
+        let routine = [request(&path, 3, Reason::Superseded)];
+        assert!(said("", &routine).contains("--all") && said(&path, &routine).contains("--all"));
+        assert!(said(&format!("{path}:7"), &routine).contains("lately on line 7 of"));
+        assert!(said(&path, &[]).contains("lately in"));
+        assert!(said("untitled:Untitled-1", &[]).contains("lately in"));
+        for place in ["/nowhere/a.py", "/nowhere/a.py:7"] {
+            let told = said(place, &routine);
+            assert!(told.contains("in /nowhere/a.py, and no such file is there"), "{told}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::app::startup::ServeOptions;
 use crate::daemon::election::ALREADY_RUNNING;
 use crate::daemon::ends::Ends;
 use crate::daemon::handshake::{
-    Command, Hello, PROTOCOL, Reply, Welcome, read_late_line, read_line, write_line,
+    Command, Ending, Hello, PROTOCOL, Reply, Welcome, read_late_line, read_line, write_line,
 };
 use crate::daemon::log_file;
 use anyhow::{Context, Result, bail};
@@ -22,7 +22,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, BufReader, copy};
+use tokio::io::{AsyncReadExt, BufReader};
 // Unlike the standard library's `Child`, tokio's leaves no zombie of a daemon that died.
 use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep};
@@ -291,10 +291,11 @@ pub async fn question<T: DeserializeOwned>(home: &Paths, command: Command) -> Re
     serde_json::from_str(&text).map(Some).context("the daemon gave no answer")
 }
 
-/// Stops the daemon, and returns true if one ran. One whose socket was removed listens again soon.
-pub async fn stop(home: &Paths) -> Result<bool> {
-    if end(home, Command::Stop).await?.is_none() {
-        return Ok(false);
+/// Stops the daemon, if one runs. One whose socket was removed listens again soon.
+pub async fn stop(home: &Paths) -> Result<Option<Ended>> {
+    let ended = end(home, Command::Stop).await?;
+    if ended.is_none() {
+        return Ok(None);
     }
     let deadline = Instant::now() + STOP_LIMIT;
     while lock_is_held(home)? {
@@ -303,7 +304,7 @@ pub async fn stop(home: &Paths) -> Result<bool> {
         }
         sleep(POLL).await;
     }
-    Ok(true)
+    Ok(ended)
 }
 
 /// What has become of a daemon that is to start anew.
@@ -313,6 +314,8 @@ pub enum Restart {
     NoneRan,
     /// The open editors find it gone and start another.
     LeftToEditors,
+    /// No editor is open, and the next one starts another.
+    LeftToNextEditor,
     /// Another serves.
     Done,
 }
@@ -320,14 +323,16 @@ pub enum Restart {
 /// Ends the daemon. The next one takes the settings as they are now. Its lock may be held again at
 /// once.
 pub async fn restart(home: &Paths) -> Result<Restart> {
-    let Some(ended) = end(home, Command::Restart).await? else { return Ok(Restart::NoneRan) };
+    let Some(Ended { pid, has_editors }) = end(home, Command::Restart).await? else {
+        return Ok(Restart::NoneRan);
+    };
     // The HTTP API's clients start none. Wrong settings are told by whoever starts the next one.
     if !Config::load(&home.config_file()).is_ok_and(|config| config.api.enabled) {
-        return Ok(Restart::LeftToEditors);
+        return Ok(if has_editors { Restart::LeftToEditors } else { Restart::LeftToNextEditor });
     }
     let deadline = Instant::now() + STOP_LIMIT;
     // It may still welcome somebody while it ends.
-    while start(home).await? == ended {
+    while start(home).await? == pid {
         if Instant::now() > deadline {
             bail!("the daemon did not end within {} s", STOP_LIMIT.as_secs());
         }
@@ -345,12 +350,23 @@ pub async fn start(home: &Paths) -> Result<u32> {
     Ok(daemon.pid)
 }
 
-/// Has the daemon end, and returns its process, if one ran.
-async fn end(home: &Paths, command: Command) -> Result<Option<u32>> {
+/// A daemon that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    pid: u32,
+    /// True if editors were connected, which start another. One that still loaded its model did not
+    /// tell, and an editor has started most of those.
+    pub has_editors: bool,
+}
+
+/// Has the daemon end, if one runs.
+async fn end(home: &Paths, command: Command) -> Result<Option<Ended>> {
     let ending = connect_settled(home, command).await?;
     let Some(mut connection) = ending else { return Ok(None) };
-    copy(&mut connection.read, &mut tokio::io::sink()).await?;
-    Ok(Some(connection.pid))
+    let mut text = String::new();
+    connection.read.read_to_string(&mut text).await?;
+    let has_none = serde_json::from_str::<Ending>(&text).is_ok_and(|ending| ending.editors == 0);
+    Ok(Some(Ended { pid: connection.pid, has_editors: !has_none }))
 }
 
 #[cfg(test)]

@@ -46,10 +46,10 @@ pub enum Command {
     Follow { from: u64 },
     /// Moves a clock that can be moved; a [`Reply`] follows.
     AdvanceClock { ms: u64 },
-    /// Ends the daemon. The stream ends when the daemon has ended.
+    /// Ends the daemon. An [`Ending`] follows, if the model is loaded, and the stream ends when the
+    /// daemon has ended.
     Stop,
-    /// Ends the daemon so that another takes its place, which the open editors start. The stream
-    /// ends when the daemon has ended.
+    /// The same so that another takes its place, which the open editors start.
     Restart,
     /// Starts an update from the labels that wait.
     Learn,
@@ -109,6 +109,13 @@ pub struct Reply {
     /// The reason of a refusal, and what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// What a daemon leaves behind when it ends.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ending {
+    /// The open connections of editors, which start another.
+    pub editors: usize,
 }
 
 impl From<anyhow::Result<()>> for Reply {

@@ -4,7 +4,9 @@ use crate::app::App;
 use crate::app::startup::{Prepared, ServeOptions};
 use crate::daemon::anchors::{Anchors, Missing, elect_again};
 use crate::daemon::election::elect;
-use crate::daemon::handshake::{Command, Hello, PROTOCOL, Reply, Welcome, read_line, write_line};
+use crate::daemon::handshake::{
+    Command, Ending, Hello, PROTOCOL, Reply, Welcome, read_line, write_line,
+};
 use crate::daemon::http;
 use crate::daemon::loading::LoadingNote;
 use crate::daemon::log_file;
@@ -371,7 +373,10 @@ async fn connection(
             write_line(&mut write, &Reply::from(result)).await?;
         }
         command @ (Command::Stop | Command::Restart) => {
+            // Their connections end with the daemon.
+            let ending = Ending { editors: app.open_editors() };
             end.by(&command);
+            let _ = write_line(&mut write, &ending).await;
             // The end of this stream tells the client that everything is on disk, or that the
             // daemon's log says why not.
             let _ = app.services.recorder.flush().await;

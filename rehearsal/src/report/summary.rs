@@ -11,6 +11,7 @@ use crate::report::{ArmComparison, ArmReport, RehearsalReport};
 use crate::run::StreamEnd;
 use crate::run::arm::ArmKind;
 use crate::run::ledger::LabelCheck;
+use printable::count;
 use std::fmt::Write;
 
 /// Columns of a line of the summary.
@@ -459,10 +460,6 @@ fn number(share: f64) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
-}
-
-fn count(number: usize, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn are(number: usize) -> &'static str {

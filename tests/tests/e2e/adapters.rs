@@ -138,6 +138,11 @@ fn an_adapter_goes_out_to_peft_and_comes_back() {
     assert!(told.contains("imported as v5"), "without a daemon: {told}");
     let error = home.error(&["adapter", "import", home.path().to_str().expect("a path")]);
     assert!(error.contains("name a folder that PEFT has saved"), "{error}");
+    let missing = home.error(&["adapter", "import", "/nowhere/out"]);
+    assert!(missing.starts_with("/nowhere/out is not there; name a folder"), "{missing}");
+    let text = home.path().join("config.toml");
+    let error = home.error(&["adapter", "import", text.to_str().expect("a path")]);
+    assert!(error.contains("config.toml is no adapter; name a folder"), "{error}");
 
     // The home of a rehearsal has no model.
     std::fs::rename(home.path().join("models"), home.path().join("elsewhere")).expect("moved");

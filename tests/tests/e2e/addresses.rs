@@ -45,11 +45,11 @@ fn a_document_of_another_machine_has_its_address_as_its_name() {
     let told = forget("vscode-remote://ssh-remote+elsewhere/project/far.py");
     assert!(told.starts_with("nothing is recorded about"), "{told}");
     assert_eq!(paths(&home).len(), 4);
-    assert_eq!(forget("/project/far.py"), "forgotten: 1 offer(s)\n");
+    assert_eq!(forget("/project/far.py"), "forgotten: 1 offer\n");
     assert_eq!(paths(&home), [REMOTE, unsaved, "/project/[id].ts"]);
-    assert_eq!(forget(REMOTE), "forgotten: 1 offer(s)\n");
-    assert_eq!(forget(unsaved), "forgotten: 1 offer(s)\n");
-    assert_eq!(forget("file:///project/%5Bid%5D.ts"), "forgotten: 1 offer(s)\n");
+    assert_eq!(forget(REMOTE), "forgotten: 1 offer\n");
+    assert_eq!(forget(unsaved), "forgotten: 1 offer\n");
+    assert_eq!(forget("file:///project/%5Bid%5D.ts"), "forgotten: 1 offer\n");
     assert!(home.events().is_empty());
 }
 

@@ -60,7 +60,9 @@ fn a_chosen_model_serves_at_once_in_the_open_editor() {
     eventually("another daemon serves", || serves(Model::Qwen.name(), second));
     week.offer();
     drop(editor);
-    home.output(&["stop"]);
+    eventually("no editor is connected", || home.status()["daemon"]["sessions"] == 0);
+    let said = home.output(&["restart"]);
+    assert_eq!(said, "the daemon has ended; the next editor starts it again\n");
     assert_eq!(home.output(&["restart"]), "no daemon was running\n");
 }
 
@@ -397,7 +399,10 @@ fn stop_frees_the_log() {
     let editor = home.editor();
     let item = Buffer::open(&editor, "week.rs", WEEK).offer();
     let pid = home.daemon_pid().unwrap();
-    assert_eq!(home.output(&["stop"]), "stopped\n");
+    let stopped = home.run(&["stop"]);
+    assert_eq!(String::from_utf8_lossy(&stopped.stdout), "stopped\n");
+    let told = String::from_utf8_lossy(&stopped.stderr);
+    assert!(told.contains("an open editor starts it again"), "{told}");
     // The log is free now; the process may still be about to end.
     eventually("the daemon's process ends", || !is_alive(pid));
     assert_eq!(home.completions()[0].id, item.id, "the log is read without a daemon");

@@ -139,12 +139,12 @@ fn nothing_is_forgotten_without_a_yes() {
     let editor = home.editor();
     accept_one(&editor, "secret.rs", CANARY);
     let error = home.error(&["forget", "--file", SECRET]);
-    assert_eq!(error, "nothing was forgotten: this would remove 1 offer(s); say --yes");
+    assert_eq!(error, "nothing was forgotten: this would remove 1 offer; say --yes");
     assert_eq!(home.completions().len(), 1);
     let other = home.output(&["forget", "--file", "/project/other.rs"]);
     assert_eq!(other, "nothing is recorded about /project/other.rs\n");
     let done = home.output(&["forget", "--file", SECRET, "--yes"]);
-    assert_eq!(done, "forgotten: 1 offer(s)\n");
+    assert_eq!(done, "forgotten: 1 offer\n");
 }
 
 fn forget_by(home: &Home, scope: &[&str]) -> Value {
@@ -174,7 +174,7 @@ fn a_folder_goes_with_all_below_it_and_nothing_beside_it() {
     learn(&editor);
     let folder = ["--folder", "/project/client/"];
     let error = home.error(&["forget", folder[0], folder[1]]);
-    assert!(error.contains("this would remove 2 offer(s) and adapter v2"), "{error}");
+    assert!(error.contains("this would remove 2 offers and adapter v2"), "{error}");
     let done = forget_by(&home, &folder);
     assert_eq!((&done["offers"], &done["adapters"]), (&json!(2), &json!([2])), "{done}");
     assert_eq!(

@@ -245,7 +245,7 @@ fn labels_set_aside_wait_again_after_a_restart() {
     assert!(editor.learn().unwrap().started);
     let set_aside = |status: Value| {
         status["last_error"].as_str().is_some_and(|error| {
-            error.contains("1 label(s) set aside after 3 attempts, until another update")
+            error.contains("1 label set aside after 3 attempts, until another update")
         })
     };
     eventually("the third attempt fails", || set_aside(learner_status(&editor)));

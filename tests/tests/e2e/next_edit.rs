@@ -69,6 +69,11 @@ fn a_client_that_runs_the_command_walks_from_place_to_place() {
     }
     drop(editor);
     assert_eq!(outcomes(&home), [NextEditOutcome::Accepted; 2]);
+    let report: Value = serde_json::from_str(&home.output(&["report", "--json"])).unwrap();
+    let rules = &report["next_edits"]["rules"];
+    assert_eq!((&rules["taken"], &rules["judged"]), (&json!(2), &json!(2)), "{report}");
+    let told = home.output(&["report"]);
+    assert!(told.contains("2 of 2 judged were taken (rules 2 of 2)"), "{told}");
 }
 
 /// copilot.lua neither checks the version nor runs the command.

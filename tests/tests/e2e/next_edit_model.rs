@@ -130,37 +130,66 @@ fn a_model_that_is_not_there_is_told_of_and_completions_work() {
              completion.next_edit_model = \"sweep-next-edit-0.5b\"\n"
         ),
     );
-    let editor = home.editor();
-    let mut open = Open::new(&editor, "a");
+    assert_eq!(refused(&home.editor()), "hone model pull sweep-next-edit-0.5b");
+    let told = home.output(&["status"]);
+    assert!(told.contains("not here: run `hone model pull sweep-next-edit-0.5b`"), "{told}");
+    let doctor = home.run(&["doctor"]).stdout;
+    let doctor = String::from_utf8(doctor).expect("UTF-8");
+    assert!(doctor.contains("`hone model pull sweep-next-edit-0.5b` fetches it"), "{doctor}");
+}
+
+/// A wrong name, or a manifest that went, stopped all completions.
+#[test]
+fn a_model_that_nobody_knows_is_told_of_and_completions_work() {
+    let unknown = "completion.next_edit_model = \"sweep-next-edit-9b\"\n";
+    let home = Home::with(Model::Smol, &format!("{QUICK}completion.next_edit = \"on\"\n{unknown}"));
+    let without_daemon = home.output(&["status"]);
+    assert_eq!(refused(&home.editor()), "hone model list");
+    for told in [without_daemon, home.output(&["status"])] {
+        assert!(told.contains("completion.next_edit_model: unknown model"), "{told}");
+        assert!(told.contains("the nearest is sweep-next-edit-"), "{told}");
+    }
+    let log = home.daemon_log();
+    let warnings = log.lines().filter(|line| line.contains(" WARN the model for next edits"));
+    assert_eq!(warnings.count(), 1, "{log}");
+    let doctor = home.run(&["doctor"]);
+    let told = String::from_utf8(doctor.stdout).expect("UTF-8");
+    assert!(!doctor.status.success(), "{told}");
+    assert!(told.contains("`hone config set completion.next_edit_model NAME`"), "{told}");
+}
+
+/// Asks for a next edit, which fails, and for a completion, which does not. Returns the command
+/// that the reason names.
+fn refused(editor: &Client) -> String {
+    let mut open = Open::new(editor, "a");
     let cursor = open.replace("price = 0", "price = 1");
     let answer = editor.wait(open.ask(cursor)).unwrap();
     assert_eq!(answer["_hone"]["reason"], "failed");
+    assert_eq!(answer["_hone"]["remedy"], Value::Null, "a restart changes nothing");
     let sentence = answer["_hone"]["sentence"].as_str().expect("a sentence");
-    assert!(sentence.contains("hone model pull sweep-next-edit-0.5b"), "{sentence}");
     editor.inline_completion(&open.uri, cursor, TriggerKind::Invoked).unwrap();
-    drop(open);
-    drop(editor);
-    home.output(&["stop"]);
-    let unknown = "completion.next_edit_model = \"sweep-next-edit-9b\"\n";
-    home.configure(&format!("model.name = \"{}\"\n{unknown}", Model::Smol.name()));
-    let error = home.error(&["serve"]);
-    assert!(error.contains("completion.next_edit_model"), "{error}");
-    assert!(error.contains("the nearest is sweep-next-edit-"), "{error}");
+    sentence.split('`').nth(1).expect(sentence).to_owned()
 }
 
-/// A wrong name would keep the daemon from starting, and a model for next edits completes nothing
-/// that anybody wants.
+/// A wrong name would bring no next edits, and a model for next edits completes nothing that
+/// anybody wants.
 #[test]
 fn each_setting_takes_only_a_model_for_what_it_names() {
     let home = Home::with(Model::Smol, QUICK);
     let before = home.output(&["config", "get"]);
-    let error = home.error(&["config", "set", "completion.next_edit_model", "sweep-next-edit-9b"]);
+    let key = "completion.next_edit_model";
+    let error = home.error(&["config", "set", key, "sweep-next-edit-9b"]);
     assert!(error.starts_with("completion.next_edit_model: not set: unknown model"), "{error}");
+    let error = home.error(&["config", "set", key, "smollm2-135m"]);
+    assert!(error.contains("smollm2-135m cannot write next edits, because it"), "{error}");
     for refused in [["model", "use"].as_slice(), &["config", "set", "model.name"]] {
         let error = home.error(&[refused, &["sweep-next-edit-0.5b"]].concat());
         assert!(error.contains("writes next edits and completes no code"), "{error}");
     }
     assert_eq!(home.output(&["config", "get"]), before, "nothing was changed");
+    let said = home.output(&["config", "set", key, "sweep-next-edit-0.5b"]);
+    let missing = "; it is not here yet; next: `hone model pull sweep-next-edit-0.5b`\n";
+    assert!(said.ends_with(missing), "{said}");
     let listed = home.output(&["model", "list", "--json"]);
     assert!(!listed.contains("sweep-next-edit"), "an editor has the user choose from {listed}");
 }

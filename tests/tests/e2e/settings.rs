@@ -53,6 +53,18 @@ fn a_setting_that_needs_a_restart_says_so() {
     assert_eq!(home.status()["daemon"]["needs_restart"], false, "the old value needs no restart");
     home.output(&["model", "use", "qwen2.5-coder-0.5b"]);
     assert_eq!(home.status()["daemon"]["needs_restart"], true);
+    // The doctor and the status recommended a restart, which ended all completions.
+    let missing = "qwen2.5-coder-0.5b is chosen and not here";
+    let advice = "run `hone model pull`, or `hone model use smollm2-135m` for the one that serves";
+    let pid = home.daemon_pid();
+    let error = home.error(&["restart"]);
+    assert_eq!(error, format!("not restarted: {missing}: {advice}"));
+    assert_eq!(home.daemon_pid(), pid, "the daemon goes on");
+    let doctor = String::from_utf8(home.run(&["doctor"]).stdout).expect("UTF-8");
+    for told in [home.output(&["status"]), doctor] {
+        assert!(told.contains(missing) && told.contains(advice), "{told}");
+        assert!(!told.contains("`hone restart`"), "{told}");
+    }
     home.output(&["stop"]);
     let said = json(&home.output(&["config", "set", "--json", "model.threads", "1"]));
     assert_eq!(said["restart"], false, "no daemon runs");

@@ -11,15 +11,17 @@ fn a_snooze_ends_by_itself_or_by_resume() {
     assert!(said.starts_with("no daemon runs"), "{said}");
     let editor = home.editor();
     let buffer = Buffer::open(&editor, "a.rs", WEEK);
-    home.output(&["pause", "completions", "--for", "30m"]);
+    let said = home.output(&["pause", "completions", "--for", "30m"]);
+    assert!(said.starts_with("completions are paused for 30m"), "{said}");
     assert_eq!(buffer.complete(), None);
     assert!(!buffer.ask().is_empty(), "an invoked completion is answered");
-    assert!(home.output(&["why"]).contains("Completions are snoozed until"));
-    let says_snoozed = || {
+    assert!(home.output(&["why"]).contains("Completions are paused until"));
+    let says_paused = || {
         let lines = editor.take_notifications();
-        lines.iter().any(|line| line.params["message"].to_string().contains("snoozed until"))
+        let said = |message: String| message.contains("completions paused until");
+        lines.iter().any(|line| said(line.params["message"].to_string()))
     };
-    eventually("the status line says so", says_snoozed);
+    eventually("the status line says so", says_paused);
     home.output(&["resume", "completions"]);
     assert!(buffer.complete().is_some());
     home.output(&["pause", "completions", "--for", "1s"]);

@@ -17,6 +17,6 @@ fn the_status_counts_the_labels_that_wait_for_a_contribution() {
     let editor = home.editor();
     accept_one(&editor, "week.rs", WEEK);
     let said = home.output(&["team"]);
-    assert!(said.contains("waiting   1 label(s); a contribution takes 8"), "{said}");
+    assert!(said.contains("waiting   1 label; a contribution takes 8"), "{said}");
     assert_eq!((&told()["labels"], &told()["labels_min"]), (&1.into(), &8.into()));
 }

@@ -9,7 +9,10 @@ fn a_user_who_sees_nothing_can_ask_why() {
     let home = Home::with(Model::Smol, QUICK);
     assert!(home.output(&["why"]).starts_with("No daemon runs"));
     let editor = home.editor();
-    assert_eq!(home.output(&["why"]), "Nothing was asked since the daemon started.\n");
+    let nothing = "Nothing was asked since the daemon started, or since something was forgotten.\n";
+    assert_eq!(home.output(&["why"]), nothing);
+    let missing = home.output(&["why", "/nowhere/a.rs"]);
+    assert!(missing.contains("no such file is there"), "{missing}");
     assert!(Buffer::open(&editor, "a.rs", WEEK).complete().is_some());
     assert!(home.output(&["why"]).contains("a.rs:1  An offer was shown."));
 

@@ -52,8 +52,8 @@ impl Supervisor {
                 }
                 Err(error) => {
                     self.child = None;
-                    let count = suspect.episodes.len();
-                    tracing::warn!("{count} label(s) are given up: {error:#}");
+                    let labels = printable::count(suspect.episodes.len(), "label");
+                    tracing::warn!("{labels} given up: {error:#}");
                 }
             },
         }
@@ -85,9 +85,9 @@ impl Supervisor {
                     self.services.recorder.return_batch(batch);
                 }
                 None => {
-                    let count = batch.episodes.len();
+                    let labels = printable::count(batch.episodes.len(), "label");
                     reason = format!(
-                        "{reason}; {count} label(s) set aside after {ATTEMPTS} attempts, until \
+                        "{reason}; {labels} set aside after {ATTEMPTS} attempts, until \
                          another update succeeds or the daemon starts again"
                     );
                     self.suspect = Some(batch);

@@ -1,7 +1,7 @@
 //! The program, the folder with its files, and the settings.
 
 use super::{Check, Patient};
-use crate::app::startup;
+use crate::app::startup::{self, NEXT_EDIT_MODEL};
 use host::platform::files::{free_room, is_executable};
 use models::size::Size;
 use settings::Config;
@@ -91,8 +91,13 @@ pub fn settings(patient: &Patient) -> Vec<Check> {
         .collect();
     // The first of them are those of the file, and the others are about models.
     let others = patient.configured.problems.iter().skip(problems.len());
-    let fix = "`hone model list` shows the known models, and `hone model use NAME` chooses one";
-    checks.extend(others.map(|problem| Check::wrong(NAME, problem, fix)));
+    let use_another =
+        "`hone model list` shows the known models, and `hone model use NAME` chooses one";
+    let set_another = format!("`hone config set {NEXT_EDIT_MODEL} NAME` names another");
+    checks.extend(others.map(|problem| {
+        let is_of_next_edits = problem.contains(&format!(" {NEXT_EDIT_MODEL}: "));
+        Check::wrong(NAME, problem, if is_of_next_edits { &*set_another } else { use_another })
+    }));
     if checks.is_empty() {
         checks.push(Check::good(NAME, changed(&config)));
     }

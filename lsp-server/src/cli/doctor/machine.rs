@@ -35,7 +35,10 @@ pub fn daemon(patient: &Patient) -> Vec<Check> {
         )],
         Ok(status) => match &status.daemon {
             None => vec![Check::good(NAME, "not running; an editor starts it")],
-            Some(daemon) => vec![running(daemon, &status.version), socket(patient)],
+            Some(daemon) => {
+                let trouble = status.restart_trouble.as_deref();
+                vec![running(daemon, &status.version, trouble), socket(patient)]
+            }
         },
     }
 }
@@ -46,15 +49,16 @@ pub fn sessions(patient: &Patient) -> usize {
     daemon.map_or(0, |daemon| daemon.sessions)
 }
 
-fn running(daemon: &DaemonStatus, version: &str) -> Check {
+/// `trouble`: what is to be done before a restart.
+fn running(daemon: &DaemonStatus, version: &str, trouble: Option<&str>) -> Check {
     const NAME: &str = "daemon";
     let own = env!("CARGO_PKG_VERSION");
     let found = daemon.at_work();
-    let restart = "`hone restart` starts the new one";
+    let restart = trouble.unwrap_or("`hone restart` starts the new one");
     if version != own {
         Check::note(NAME, format!("{found}; it is of version {version}, this is {own}"), restart)
     } else if daemon.needs_restart {
-        let found = format!("{found}; it has not taken the changed settings of the model yet");
+        let found = format!("{found}; it has not taken the changed settings yet");
         Check::note(NAME, found, restart)
     } else {
         Check::good(NAME, found)
@@ -218,15 +222,18 @@ Error: /a/b.gguf is missing; run `hone model pull`
             memory_bytes: Some(600 << 20),
             needs_restart: false,
         };
-        let check = running(&daemon, env!("CARGO_PKG_VERSION"));
-        let found = "pid 7, up 2 min, 1 editor session(s), 600 MiB";
+        let check = running(&daemon, env!("CARGO_PKG_VERSION"), None);
+        let found = "pid 7, up 2 min, 1 editor session, 600 MiB";
         assert_eq!(check, Check::good("daemon", found));
         let with_texts = DaemonStatus { http_texts: 2, ..daemon.clone() }.at_work();
-        let found = "pid 7, up 2 min, 1 editor session(s), 2 text(s) of HTTP clients, 600 MiB";
+        let found = "pid 7, up 2 min, 1 editor session, 2 texts of HTTP clients, 600 MiB";
         assert_eq!(with_texts, found);
-        let check = running(&daemon, "0.0.1");
+        let check = running(&daemon, "0.0.1", None);
         assert!(check.found.contains("of version 0.0.1") && check.fix.is_some(), "{check:?}");
-        let check = running(&DaemonStatus { needs_restart: true, ..daemon }, "0.1.0");
-        assert!(check.fix.is_some(), "{check:?}");
+        let changed = DaemonStatus { needs_restart: true, ..daemon };
+        let check = running(&changed, "0.1.0", None);
+        assert!(check.fix.is_some_and(|fix| fix.contains("`hone restart`")));
+        let check = running(&changed, "0.1.0", Some("run `hone model pull`"));
+        assert_eq!(check.fix.as_deref(), Some("run `hone model pull`"));
     }
 }

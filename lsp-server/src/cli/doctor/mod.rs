@@ -124,6 +124,7 @@ async fn checks(patient: &Patient<'_>) -> Vec<Check> {
     checks.extend(files::settings(patient));
     checks.extend(machine::daemon(patient));
     checks.extend(model::model(patient));
+    checks.extend(model::next_edit_model(patient));
     checks.extend(model::speed(patient).await);
     checks.push(machine::gpu(patient));
     checks.extend(editors::editors(&patient.around, machine::sessions(patient)));

@@ -4,8 +4,9 @@ use super::{ANSWER_LIMIT, Check, Patient};
 use crate::cli::events::each_offer;
 use feedback::event::Completion;
 use feedback::job::Distribution;
+use models::manifest::Manifest;
 use models::size::Size;
-use models::store::Store;
+use models::store::{Store, StoreError};
 use report::status::Status;
 use std::collections::VecDeque;
 use sysinfo::{MemoryRefreshKind, System};
@@ -25,15 +26,17 @@ pub fn model(patient: &Patient) -> Vec<Check> {
     let served = patient.status.as_ref().ok().filter(|status| status.daemon.is_some());
     if let Some(status) = served.filter(|status| status.model.sha256 != manifest.sha256) {
         let found = format!("the daemon serves {}, {}", status.model.name, backend(status));
-        return vec![Check::good(NAME, found)];
+        let trouble = status.restart_trouble.as_deref().and_then(|told| told.split_once(": "));
+        return vec![match trouble {
+            Some((missing, fix)) => Check::wrong(NAME, format!("{missing}; {found}"), fix),
+            None => Check::good(NAME, found),
+        }];
     }
     let path = match Store::new(patient.home.models()).verified(manifest) {
         Ok(path) => path,
         Err(error) => {
-            let error = error.to_string();
-            let fix = format!("`hone model pull {}` fetches it", manifest.name);
-            let found = error.split("; run").next().unwrap_or(&error).to_owned();
-            return vec![Check::wrong(NAME, format!("{}: {found}", manifest.name), fix)];
+            let (found, fix) = wrong_file(manifest, &error);
+            return vec![Check::wrong(NAME, found, fix)];
         }
     };
     let size = Size(manifest.bytes);
@@ -56,6 +59,31 @@ pub fn model(patient: &Patient) -> Vec<Check> {
     let mut system = System::new();
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
     vec![found, memory(manifest.bytes, system.total_memory(), system.available_memory())]
+}
+
+/// The model for next edits, if one is set. The check of the settings tells of one that cannot be
+/// asked.
+pub fn next_edit_model(patient: &Patient) -> Option<Check> {
+    const NAME: &str = "next edits";
+    let manifest = patient.configured.next_edit_model()?;
+    Some(match Store::new(patient.home.models()).verified(manifest) {
+        Ok(_) => {
+            let [size, needs] = [manifest.bytes, manifest.bytes + BESIDE_FILE].map(Size);
+            let file = format!("{}, {size}, its checksum is right", manifest.name);
+            Check::good(NAME, format!("{file}; it needs about {needs} of memory more"))
+        }
+        Err(error) => {
+            let (found, fix) = wrong_file(manifest, &error);
+            Check::note(NAME, found, fix)
+        }
+    })
+}
+
+/// What is wrong with a model's file, and what to do about it.
+fn wrong_file(manifest: &Manifest, error: &StoreError) -> (String, String) {
+    let (name, error) = (&manifest.name, error.to_string());
+    let found = error.split("; run").next().unwrap_or(&error);
+    (format!("{name}: {found}"), format!("`hone model pull {name}` fetches it"))
 }
 
 fn backend(status: &Status) -> &str {
