@@ -11,7 +11,7 @@
 //! | 56–   | the content, which carries a version of its own                   |
 
 use crate::limits::CHECKPOINT_BYTES_MAX;
-use models::file::{beside, private, publish};
+use models::file::{private, publish, with_suffix};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -32,11 +32,11 @@ pub struct Checkpoint {
 
 /// Returns where the checkpoint of a log lies.
 pub fn path_of(log: &Path) -> PathBuf {
-    beside(log, ".folded")
+    with_suffix(log, ".folded")
 }
 
 fn unfinished(path: &Path) -> PathBuf {
-    beside(path, ".tmp")
+    with_suffix(path, ".tmp")
 }
 
 /// Reads the whole file. `None` if there is none.

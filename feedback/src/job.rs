@@ -130,7 +130,7 @@ pub struct Hyper {
     #[schemars(range(min = 0.0))]
     pub policy_coefficient: f32,
     /// Weight of the demonstration loss: how strongly the adapter learns what the user
-    /// typed in place of an offer, or where nothing was offered. 0 switches it off.
+    /// typed instead of an offer, or where nothing was offered. 0 switches it off.
     #[schemars(range(min = 0.0))]
     pub demonstration_coefficient: f32,
 }

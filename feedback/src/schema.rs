@@ -24,7 +24,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     shortest(settings.into_generator().into_root_schema_for::<T>().to_value())
 }
 
-/// The part of a table's schema that tells about one of its fields.
+/// The part of a table's schema that describes one of its fields.
 pub fn field<'a>(table: &'a Value, name: &str) -> Option<&'a Value> {
     let named = table.get("properties").and_then(|properties| properties.get(name));
     // A table whose names are the user's: additionalProperties is a schema, not `false`.

@@ -1,8 +1,8 @@
 //! A cache on disk for the attention keys and values (KV) of prompts.
 //!
 //! The arms of a rehearsal share one, because they meet the same prompts. In daily use the daemon
-//! puts the prompts of its offers into one of its own, from which the learner takes them in place
-//! of computing them ([`DiskCache::handed`]).
+//! puts the prompts of its offers into one of its own, from which the learner takes them instead of
+//! computing them ([`DiskCache::handed`]).
 //!
 //! Only what the base model computes is kept, never what an adapter changes. A file's
 //! content therefore depends on the program, on the model and on the tokens, and on

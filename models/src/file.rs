@@ -82,7 +82,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // Two writers of one file, in one process or in several, must not share a temporary file.
     static WRITES: AtomicU64 = AtomicU64::new(0);
     let write = WRITES.fetch_add(1, Ordering::Relaxed);
-    let temporary = beside(path, &format!(".{}-{write}.tmp", std::process::id()));
+    let temporary = with_suffix(path, &format!(".{}-{write}.tmp", std::process::id()));
     let created = faults::check(path).and_then(|()| File::create(&temporary));
     let written = created.and_then(|mut file| {
         // Whoever may read the old file may read the new one, and nobody else.
@@ -145,7 +145,7 @@ pub fn publish_new(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// `path` with `suffix` behind its whole name: `m.gguf` → `m.gguf.part`.
-pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

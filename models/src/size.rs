@@ -1,4 +1,5 @@
-//! How a number of bytes is told to people: in one unit everywhere, also in the editors' plugins.
+//! How a number of bytes is written for people: in one unit everywhere, also in the editors'
+//! plugins.
 
 use std::fmt::{self, Display, Formatter};
 

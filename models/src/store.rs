@@ -134,11 +134,11 @@ impl Store {
 
 /// Returns where the bytes of an unfinished download lie.
 pub fn part_path(model: &Path) -> PathBuf {
-    file::beside(model, ".part")
+    file::with_suffix(model, ".part")
 }
 
 fn note_path(model: &Path) -> PathBuf {
-    file::beside(model, ".sha256.json")
+    file::with_suffix(model, ".sha256.json")
 }
 
 /// Notes that `model` has this checksum in its present state.

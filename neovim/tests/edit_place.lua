@@ -18,7 +18,7 @@ local function range(from_line, from, to_line, to)
   }
 end
 
---- Replaces a range and answers what stood there and what the buffer is then.
+--- Replaces a range and returns what stood there and what the buffer is then.
 local function replaced(lines, at, text)
   local buf = buffer(lines)
   local place = places.of(buf, at, 'utf-16')

@@ -4,7 +4,7 @@
 --- The init file of that Neovim loads it. It writes every message to `log` as a line of JSON. After
 --- `delay_ms` it answers a completion with the text `answer`, which replaces `replaces` characters.
 --- The answer `null` means no result, and `error` means an error. With `first_is_late` the first
---- completion waits until it is cancelled before it is answered, and `log` tells of that answer. A
+--- completion waits until it is cancelled before it is answered, and `log` reports that answer. A
 --- completion that is invoked is answered with `choices`, if there are any. With `loads` the model
 --- is being loaded until the first completion was answered, which brings no offer. A request for a
 --- next edit is answered with `new` in the place of the first `old` behind the cursor's line, or

@@ -1,4 +1,4 @@
---- Hone beside what else acts on the text of an insert mode: completion menus, another
+--- Hone next to what else acts on the text of an insert mode: completion menus, another
 --- plugin with ghost text, and tools that change the file when it is saved. The plugins are those
 --- of `install-neighbours.sh`, in the folder that $HONE_NEIGHBOURS names.
 
@@ -11,7 +11,7 @@ local WEEK, GHOST = ghost.WEEK, ghost.GHOST
 --- The menu completes the beginning of this word, which stands in the file.
 local WORD, BEGINNING = 'lanternfish', 'lantern'
 
---- An entry of a menu that begins as an offer goes on.
+--- An entry of a menu that begins as an offer continues.
 local ENTRY = 'Thornfish'
 
 local folder = vim.env.HONE_NEIGHBOURS
@@ -73,7 +73,7 @@ local function tab_takes_the_offer(home, name, options)
 end
 
 --- Presses Tab while the menu is open and there is an offer on screen. Whose Tab it is, the first
---- line of `expected` tells.
+--- line of `expected` says.
 local function tab_in_menu(home, name, options, expected)
   local editor = home:edit(name, WEEK .. '\n\n' .. ENTRY .. '\n', options)
   if options.mapped_first then

@@ -144,7 +144,7 @@ return {
     end,
   },
   {
-    'Escape turns it down and does what it did before where there is none',
+    'Escape rejects it and does what it did before where there is none',
     function(home)
       local editor, server = open(home, 'esc.txt', 'one();\nload(1);\n', SCRIPT, ESCAPES)
       editor:type('x')

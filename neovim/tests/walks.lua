@@ -100,7 +100,7 @@ end
 
 return {
   {
-    'a walk: the key goes to the next edit and again makes it, and Escape turns one down',
+    'a walk: the key goes to the next edit and again makes it, and Escape rejects one',
     function(home)
       local editor = home:edit('walk.rs', LOADS)
       change_twice(editor, 'fetch')

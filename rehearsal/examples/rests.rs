@@ -1,4 +1,4 @@
-//! Counts the rests in typing at which an offer comes in time, with learning paused and beside an
+//! Counts the rests in typing at which an offer comes in time, with learning paused and during an
 //! update. `cargo xtask bench rests` runs it, and docs/lab/rests.md has the rule.
 //!
 //! One editor types a real file into a real daemon at the speed of a person, asks at each key,
@@ -211,15 +211,15 @@ fn measure(editor: &Editor, arguments: &Arguments, home: &OwnHome) -> Result<Val
     let (updates, _) = editor.updates()?;
     home.learning("resume")?;
     editor.wait_for_update(|(_, is_training)| is_training)?;
-    let beside = editor.type_under("an update is running", arguments.characters)?;
-    eprintln!("   beside: {} of {} rests answered", beside.answered, beside.count);
+    let during = editor.type_under("an update is running", arguments.characters)?;
+    eprintln!("   during the update: {} of {} rests answered", during.answered, during.count);
     let ended_after = editor.wait_for_update(|(now, _)| now > updates)?;
     Ok(json!({
         "load": arguments.load,
         "paused": paused.json(),
-        "beside": beside.json(),
-        "answered_ratio": beside.share() / paused.share(),
-        "gap_more_s": beside.longest_gap.as_secs_f64() - paused.longest_gap.as_secs_f64(),
+        "beside": during.json(),
+        "answered_ratio": during.share() / paused.share(),
+        "gap_more_s": during.longest_gap.as_secs_f64() - paused.longest_gap.as_secs_f64(),
         "update_ended_after_s": ended_after.as_secs_f64(),
     }))
 }

@@ -315,7 +315,7 @@ impl Client {
         )
     }
 
-    /// Asks for the next edit, as clients of Copilot do. Answers the reason beside it.
+    /// Asks for the next edit, as clients of Copilot do. Returns the reason too.
     pub fn next_edit(
         &self,
         uri: &str,

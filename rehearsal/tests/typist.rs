@@ -125,7 +125,7 @@ fn marks(offered: &str, behind: &str) -> usize {
     closes_of_others(offered, quote).min(behind.len())
 }
 
-/// Nothing happens beside the developer's typing.
+/// Nothing happens in addition to the developer's typing.
 const CALM: Disturbed = Disturbed { format: None, import: None, second_cursor: None, typo: false };
 
 /// A developer who never slips.
@@ -253,7 +253,7 @@ fn the_document_is_the_real_one_at_the_end_on_both_sides() {
     }
 }
 
-/// Types a whole new file in an editor that closes brackets; answers what the server saw.
+/// Types a whole new file in an editor that closes brackets. Returns what the server saw.
 fn in_vscode(text: &str, script: Script, draws: PlaceDraws, replaces: bool) -> Seen {
     let ending_lines = text.split_inclusive('\n').count();
     let file = FileChange {
@@ -500,7 +500,7 @@ fn a_short_right_offer_is_typed_through_one_character_at_a_time() {
 }
 
 #[test]
-fn a_near_miss_is_accepted_and_mended() {
+fn a_near_miss_is_accepted_and_fixed() {
     let file =
         change("", "    total = compute(größe, items)\n", &[Hunk { removed: 0..0, added: 0..1 }]);
     let (client, seen) = serve(Box::new(|_, _| Some("total = compute(größen, items)".to_owned())));
@@ -510,7 +510,7 @@ fn a_near_miss_is_accepted_and_mended() {
     assert_eq!(outcomes, [Some(OfferOutcome::Mended { chars: 29, of: 30 })]);
     let seen = seen.lock().unwrap();
     assert_eq!(seen.closed_text.as_deref(), Some(&*file.after));
-    assert_eq!((seen.accepted.len(), seen.changes), (1, 3), "the line, the offer, the mending");
+    assert_eq!((seen.accepted.len(), seen.changes), (1, 3), "the line, the offer, the fix");
     let counts = LabelCounts { total: 1, accepted: 1, ..Default::default() };
     assert_eq!(developer.ledger().counts(), counts);
 }

@@ -1,4 +1,4 @@
-"""`hone-team`: a member's node, and what an administrator does beside `flwr run`."""
+"""`hone-team`: a member's node, and what an administrator does in addition to `flwr run`."""
 
 import argparse
 import sys

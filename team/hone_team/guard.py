@@ -204,7 +204,7 @@ def _unbound(configs: dict, state: SecAggPlusState) -> list[bytes]:
 
 
 def pack_mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
-    """Sends masked numbers in two or four bytes each, as the modulus asks, in place of eight."""
+    """Sends masked numbers in two or four bytes each, as the modulus asks, instead of eight."""
     reply = call_next(message, context)
     records = reply.content.config_records
     if RECORD_KEY_CONFIGS in records and Key.MASKED_PARAMETERS in records[RECORD_KEY_CONFIGS]:

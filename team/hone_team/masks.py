@@ -5,7 +5,7 @@ has the masked numbers, as the coordinator does, could try all seeds in hours. T
 key stream of AES-256 in counter mode, with a key that depends on the whole secret. Each secret is
 used in one round alone.
 
-`install` puts them in place of Flower's, in the client's half and in the server's. Members with
+`install` replaces Flower's by them, in the client's half and in the server's. Members with
 other masks would give a sum that no honest round gives, and the round would be left out.
 """
 

@@ -4,7 +4,7 @@ A coordinator sends its app to the members as a bundle (FAB), and Flower's Super
 in it. So everything that a member's code checks would be checked by the coordinator's code. This
 node is Flower's SuperNode with one thing changed: it compares a bundle with the package that is
 installed here, file by file. If anything differs, the coordinator gets an error, no code of the
-bundle runs, and the node goes on.
+bundle runs, and the node continues.
 """
 
 import dataclasses

@@ -249,7 +249,7 @@ def is_state(state: dict) -> bool:
 def bring_up_to_date(
     grid: Grid, states: dict[int, dict], versions: Versions, settings: Settings
 ) -> dict[int, dict]:
-    """Sends the newest version to those that lack it; answers the states of who has it then."""
+    """Sends the newest version to those that lack it. Returns the states of who has it then."""
     newest = versions.version
     ready, messages = {}, []
     for node, state in states.items():

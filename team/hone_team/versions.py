@@ -8,7 +8,7 @@
 | `left.bin` | what rounding left out, little-endian 64-bit floats |
 | `begun` | the version for which members were asked for contributions last |
 
-`state.json` is replaced last, so that a coordinator that is stopped at any point goes on from a
+`state.json` is replaced last, so that a coordinator that is stopped at any point continues from a
 whole version. Files of a version that it does not name are written anew.
 """
 
@@ -92,7 +92,7 @@ class Versions:
 
         A member contributes to a version once at most. Without another version, those who have
         contributed to a round that failed could not take part again. Whether the coordinator was
-        stopped in that round makes no difference. Answers whether it made one."""
+        stopped in that round makes no difference. Returns whether it made one."""
         begun = self.folder / _BEGUN
         if not begun.exists() or begun.read_text() != str(self.version):
             return False
@@ -158,9 +158,9 @@ class Versions:
 
 def _write(path: Path, content: bytes) -> None:
     """Replaces a file as a whole."""
-    beside = path.with_name(path.name + ".tmp")
-    with open(beside, "wb") as file:
+    new = path.with_name(path.name + ".tmp")
+    with open(new, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(beside, path)
+    os.replace(new, path)

@@ -16,7 +16,7 @@ from flwr.serverapp import Grid
 
 from hone_team import protocol
 
-# What a vector in numpy's format has beside its numbers.
+# What a vector in numpy's format has besides its numbers.
 _HEAD_BYTES_MAX = 1024
 
 
@@ -45,14 +45,14 @@ class Workflow(SecAggPlusWorkflow):
         self.before_contributions = before_contributions
 
     def setup_stage(self, grid: Grid, context: LegacyContext, state: WorkflowState) -> bool:
-        goes_on = super().setup_stage(grid, context, state)
+        continues = super().setup_stage(grid, context, state)
         _leave_out_absent(state)
-        return goes_on
+        return continues
 
     def share_keys_stage(self, grid: Grid, context: LegacyContext, state: WorkflowState) -> bool:
-        goes_on = super().share_keys_stage(grid, context, state)
+        continues = super().share_keys_stage(grid, context, state)
         _leave_out_absent(state)
-        return goes_on
+        return continues
 
     def collect_masked_vectors_stage(
         self, grid: Grid, context: LegacyContext, state: WorkflowState

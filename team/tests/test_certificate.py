@@ -161,7 +161,7 @@ exit 1
         for _, log in members:
             self.says(log, "hone_team/client_app.py has another content")
         self.assertFalse(marker.exists() or asked.exists())
-        # The nodes go on, and run what is installed.
+        # The nodes continue, and run what is installed.
         told = self.run_app(TEAM)
         self.assertTrue(asked.exists())
         self.assertIn("Hone is not ready", told)

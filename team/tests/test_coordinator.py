@@ -225,7 +225,7 @@ class Rounds(RoundTest):
         self.assertFalse(_has_enough({**status, "contributed_to": 5, "version": 5}))
         self.assertFalse(_has_enough({**status, "contributed_to": 6, "version": 5}))
 
-    def test_a_coordinator_that_is_stopped_in_a_round_goes_on_with_another_version(self):
+    def test_a_coordinator_that_is_stopped_in_a_round_continues_with_another_version(self):
         hones = [FakeHone(self.learned()) for _ in range(3)]
         grid = LocalGrid(hones)
         stopped = unittest.mock.patch.object(Versions, "end_round", lambda self: False)

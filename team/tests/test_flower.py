@@ -26,7 +26,7 @@ HONE = os.environ.get("HONE_BIN")
 MODELS = os.environ.get("HONE_TEST_MODELS")
 MEMBERS = 2
 ROUNDS = 2
-# What a contribution may take beside two bytes for each number.
+# What a contribution may take besides two bytes for each number.
 OTHER_BYTES_MAX = 8_000
 # Requests with less than this are keys, states and Flower's questions for work, which it asks every
 # few seconds. How many there are depends on how long the rounds take.
@@ -149,7 +149,7 @@ class Team(FlowerTest):
             self.assertIn(status["received"]["outcome"], ["trial", "refused", "serves"])
             adapters = json.loads(self.hone(home, "adapter", "list", "--json"))["adapters"]
             self.assertTrue([each for each in adapters if each["report"]["job"].startswith("team")])
-            # Completions go on.
+            # Completions continue.
             self.assertTrue(editor.judge("file:///after.py", "one = 1\ntwo = 2\nthree = ", True))
 
     def check_bytes(self, members, relays) -> None:

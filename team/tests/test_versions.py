@@ -33,7 +33,7 @@ class Rounds(unittest.TestCase):
         # What the first round's rounding left comes with the second.
         self.assertLessEqual(np.abs(self.versions.core(2) - total / 3).max(), 1.0)
 
-    def test_a_coordinator_that_restarts_goes_on_from_a_whole_version(self):
+    def test_a_coordinator_that_restarts_continues_from_a_whole_version(self):
         for _ in range(3):
             self.versions.add_round(self.total(), 3, 0.0, 0)
         # It was stopped while it wrote version 4: the files are there, and no state names them.

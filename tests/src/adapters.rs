@@ -8,7 +8,7 @@ use std::path::Path;
 const QUERY_ROWS: usize = 576;
 const RANK: usize = 4;
 
-/// Writes an adapter for the small model that changes nothing; answers its checksum.
+/// Writes an adapter for the small model that changes nothing. Returns its checksum.
 pub fn write_adapter(path: &Path, base_sha256: &str) -> String {
     write_adapter_of(path, base_sha256, 0.0)
 }

@@ -34,9 +34,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// llama.cpp rounds activations to 8 bits, and the rounding depends on the batch.
 pub const NOISE: f32 = 0.3;
 
-/// Settings for tests that run beside others on few cores. The model has one thread, because
-/// threads wait for each other at every layer, and threads that outnumber the cores wait long.
-/// The time budget is one that a busy machine keeps.
+/// Settings for tests that run at the same time as others on few cores. The model has one thread,
+/// because threads wait for each other at every layer, and threads that outnumber the cores wait
+/// long. The time budget is one that a busy machine keeps.
 pub const PATIENT: &str = "\
 model.threads = 1
 lab.budget_ms = 120000
@@ -96,12 +96,12 @@ fn target() -> PathBuf {
     test.parent().and_then(Path::parent).map(Path::to_owned).unwrap_or_default()
 }
 
-/// The binary under test, built beside this test.
+/// The binary under test, built next to this test.
 pub fn hone() -> PathBuf {
     target().join("hone")
 }
 
-/// The learner that the binary under test starts: beside it.
+/// The learner that the binary under test starts, next to it.
 pub fn learner() -> PathBuf {
     let hone = hone().canonicalize().expect("target/release/hone is built");
     hone.with_file_name("hone-learner")
@@ -161,10 +161,10 @@ impl Home {
         let file = model.file();
         let name = file.file_name().expect("a model has a name");
         std::os::unix::fs::symlink(&file, models.join(name)).expect("a link to the model");
-        // The checksum lies beside the model. Computing it again costs each test a second.
+        // The checksum lies next to the model. Computing it again costs each test a second.
         let checksum = format!("{}.sha256.json", name.to_string_lossy());
         std::fs::copy(file.with_file_name(&checksum), models.join(&checksum))
-            .expect("a model's checksum lies beside it");
+            .expect("a model's checksum lies next to it");
     }
 
     pub fn configure(&self, text: &str) {
@@ -180,7 +180,7 @@ impl Home {
         self.environment.push((name, value.into()));
     }
 
-    /// Installs a learner that waits as long as a file exists; answers the file's path.
+    /// Installs a learner that waits as long as a file exists. Returns the file's path.
     pub fn hold_learner(&mut self) -> PathBuf {
         let (script, hold) = (self.path().join("learner.sh"), self.path().join("hold"));
         let wait = format!("while [ -e {} ]; do sleep 0.1; done", hold.display());
@@ -208,7 +208,7 @@ impl Home {
         self.hone().args(args).output().expect("hone runs")
     }
 
-    /// Runs `hone`, which must succeed; answers its standard output.
+    /// Runs `hone`, which must succeed. Returns its standard output.
     pub fn output(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -216,7 +216,7 @@ impl Home {
         String::from_utf8(output.stdout).expect("hone writes UTF-8")
     }
 
-    /// Runs `hone`, which must fail; answers the one line that says why.
+    /// Runs `hone`, which must fail. Returns the one line that says why.
     pub fn error(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(!output.status.success(), "hone {args:?} succeeded");

@@ -5,7 +5,7 @@ use std::process::Command;
 /// A user who owns nothing (`nobody`).
 pub const STRANGER: &str = "65534";
 
-/// Runs a program with its output caught; answers whether it could and did end well.
+/// Runs a program with its output caught. Returns whether it could and did end well.
 pub fn succeeds(program: &str, args: &[&str]) -> bool {
     Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
 }

@@ -16,7 +16,7 @@ id=$(printf '%s' \"$job\" | grep -o '\"id\":\"v[^\"]*\"' | head -n 1 | cut -d '\
 out=$(printf '%s' \"$job\" | grep -o '\"adapter_out\":\"[^\"]*\"' | cut -d '\"' -f 4)
 ";
 
-/// Goes on running, as a learner does between two jobs.
+/// Keeps running, as a learner does between two jobs.
 pub const STAY: &str = "exec sleep 1000\n";
 
 /// Writes the script atomically, so that a running one is not changed.

@@ -1,4 +1,4 @@
-// Hone beside what else changes the text in VS Code: several cursors, snippets, and what is done
+// Hone next to what else changes the text in VS Code: several cursors, snippets, and what is done
 // when a file saves itself.
 
 import assert from 'node:assert/strict';

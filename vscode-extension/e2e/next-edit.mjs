@@ -182,7 +182,7 @@ async function goTo(window, number) {
 }
 
 const played = {
-    async 'the key goes to what comes next, Tab makes it and goes on, and Escape turns it down'(
+    async 'the key goes to what comes next, Tab makes it and continues, and Escape rejects it'(
         at,
     ) {
         const { window } = at;

@@ -19,7 +19,7 @@ test('every step of the walkthrough has its picture or page', () => {
     for (const { id, media } of steps) {
         const file = media.markdown ?? media.svg;
         assert.ok(existsSync(new URL(`../${file}`, import.meta.url)), `${id}: ${file}`);
-        assert.ok(media.markdown ?? media.altText, `${id}: a picture has a text beside it`);
+        assert.ok(media.markdown ?? media.altText, `${id}: a picture has a text next to it`);
     }
 });
 

@@ -2,7 +2,7 @@
 //   --marketplace        declares no proposed API, because the Marketplace refuses such extensions
 //   --target PLATFORM    makes the package of one platform, with the programs in it
 //   --programs FOLDER    takes them from its `bin` and `lib`, instead of bin/PLATFORM
-//   --out FOLDER         writes the package there, instead of beside package.json
+//   --out FOLDER         writes the package there, instead of next to package.json
 import { createVSIX } from '@vscode/vsce';
 import {
     cpSync,

@@ -83,7 +83,7 @@ interface Shown {
     new: vscode.DecorationOptions[];
 }
 
-/** Where the old text is struck through and the new one is drawn. Both tell the whole of it. */
+/** Where the old text is struck through and the new one is drawn. Both show the whole of it. */
 function shownOf(document: vscode.TextDocument, place: vscode.Range, edit: NextEdit): Shown {
     const { start, end } = place;
     const before = document.lineAt(start.line).text.slice(0, start.character);

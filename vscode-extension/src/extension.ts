@@ -80,7 +80,7 @@ export async function deactivate(): Promise<void> {
     await running?.stop();
 }
 
-/** What was wrong may be mended in another window or in a terminal. */
+/** What was wrong may be fixed in another window or in a terminal. */
 function retryOnFocus(server: Server): vscode.Disposable {
     return vscode.window.onDidChangeWindowState(({ focused }) => {
         if (focused) void server.retry();

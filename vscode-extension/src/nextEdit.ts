@@ -42,7 +42,7 @@ const SAID_MS = 5_000;
 /** Tab and Escape belong to the edit while this is true. */
 const HAS_KEYS = 'hone.nextEdit';
 
-/** There is an edit, and it can be turned down. */
+/** There is an edit, and it can be rejected. */
 const IS_SHOWN = 'hone.nextEditShown';
 
 /** A document and where the cursor is in it. */
@@ -64,8 +64,8 @@ export class NextEdits implements vscode.Disposable {
     /** How the live edit was asked for. After it, the next one is asked for in the same way. */
     private kind = AUTOMATIC;
     /**
-     * Where the cursor was brought, or where the key was pressed. While it rests there, Tab goes on
-     * and does not indent.
+     * Where the cursor was brought, or where the key was pressed. While it rests there, Tab
+     * continues and does not indent.
      */
     private brought: { uri: string; position: vscode.Position } | undefined;
     /** The document that an edit was made in last, and its version after it. */

@@ -28,8 +28,8 @@ export class WarmStart implements vscode.Disposable {
             'Hone learns what was written in the last 1,000 commits, and keeps that only if it ' +
             'completes more of the newest changes, which it does not learn, than what serves ' +
             'now. On two cores this takes half an hour and more, at low priority. You ' +
-            'can stop it, and it goes on from there when you start it again. “Hone: Roll Back ' +
-            'the Adapter” takes back what it learned.';
+            'can stop it, and it continues from there when you start it again. “Hone: Roll ' +
+            'Back the Adapter” takes back what it learned.';
         const picked = await confirm(
             'information',
             `Learn from the history of ${folder.name}?`,

@@ -157,7 +157,7 @@ test('of several new lines the first is shown, and long ones are cut', () => {
     assert.equal([...onOneLine('😀'.repeat(500))].length, 161);
 });
 
-test('the hover tells the whole of an edit', () => {
+test('the hover shows the whole of an edit', () => {
     assert.equal(diffOf({ old: 'a;\n', new: 'b;\nc;\n' }), '- a;\n+ b;\n+ c;');
     assert.equal(diffOf({ old: '', new: 'x' }), '+ x');
 });

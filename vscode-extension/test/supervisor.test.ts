@@ -203,7 +203,7 @@ test('a server that keeps ending is tried once more at a time', async () => {
     mock.timers.reset();
 });
 
-test('a retry does not start a second server beside the one that the user asks for', async () => {
+test('a retry does not start a second server next to the one that the user asks for', async () => {
     const { supervisor, started, options } = supervised({ refusal: 'no model' });
     await supervisor.restart();
     delete options.refusal;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles llama.cpp's CUDA backend for one GPU architecture, as a library that `hone` (built with
-# the feature `portable`) loads from the folder lib/hone beside it. It needs CUDA's compiler and no
+# the feature `portable`) loads from the folder lib/hone next to it. It needs CUDA's compiler and no
 # Rust, so that a machine with a GPU can do it with its own compiler.
 #
 #   cuda-backend.sh GGML CUDA BASE OBJECTS OUT [JOBS] [ARCHITECTURE]
@@ -44,7 +44,7 @@ done
 for source in *.cu; do
   [[ " ${sources[*]} " == *" $source "* ]] || sources+=("$source")
 done
-# Ours lies beside this script in a bundle.
+# Ours lies next to this script in a bundle.
 ours=$here/prompt_products.cu
 [[ -f $ours ]] || ours=$here/../../lsp-server/engine/cmake/prompt_products.cu
 sources+=("$(realpath "$ours")")

@@ -8,7 +8,7 @@
 # other options for gpu_smoke, and HONE_COMPILE_S limits the time of the compiler.
 #
 # Everything that is found goes to the folder OUT, step by step, so that a run that is cut off
-# keeps what it has. A step that fails is recorded, and the next one goes on.
+# keeps what it has. A step that fails is recorded, and the next one continues.
 set -uo pipefail
 
 here=$(realpath "$(dirname "$0")")

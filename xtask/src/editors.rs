@@ -75,9 +75,10 @@ pub fn stories(
     steps: &mut Steps,
     models: &Path,
 ) -> Result<()> {
-    let mut beside = steps.beside();
+    let mut concurrent = steps.concurrent();
     thread::scope(|scope| {
-        let in_neovim = scope.spawn(move || neovim_stories(workspace, tools, &mut beside, models));
+        let in_neovim =
+            scope.spawn(move || neovim_stories(workspace, tools, &mut concurrent, models));
         let mut vscode = vscode(workspace, tools, models, "e2e");
         step::all([steps.run("VS Code: stories", &mut vscode), step::join(in_neovim)])
     })

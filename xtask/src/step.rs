@@ -18,20 +18,20 @@ const LAST_LINES: usize = 120;
 /// The number of those lines that are shown again at the very end.
 const LAST_LINES_AGAIN: usize = 30;
 
-/// A sequence of steps. Sequences made by [`Steps::beside`] share their times and failures. A
+/// A sequence of steps. Sequences made by [`Steps::concurrent`] share their times and failures. A
 /// failure ends only what depends on it, so that one run shows everything that is wrong.
 #[derive(Default)]
 pub struct Steps {
     done: Arc<Mutex<Vec<Done>>>,
     /// The folder for what steps print. Without one they print on the terminal.
     logs: Option<PathBuf>,
-    is_beside: bool,
+    is_concurrent: bool,
 }
 
 struct Done {
     name: String,
     time: Duration,
-    is_beside: bool,
+    is_concurrent: bool,
     /// The reason why it failed.
     failure: Option<String>,
 }
@@ -53,14 +53,14 @@ impl Steps {
     }
 
     /// Returns a sequence for another thread, which runs at the same time as this one.
-    pub fn beside(&self) -> Steps {
-        Steps { done: self.done.clone(), logs: self.logs.clone(), is_beside: true }
+    pub fn concurrent(&self) -> Steps {
+        Steps { done: self.done.clone(), logs: self.logs.clone(), is_concurrent: true }
     }
 
     /// Runs the command. An error names the step.
     pub fn run(&mut self, name: &str, command: &mut Command) -> Result<()> {
         // Somebody who watches sees the progress of what takes long.
-        let is_watched = !self.is_beside && std::io::stderr().is_terminal();
+        let is_watched = !self.is_concurrent && std::io::stderr().is_terminal();
         match self.log(name) {
             Some(log) if !is_watched => self.timed(name, || run_into(&log, command)),
             _ => self.show(name, command),
@@ -100,7 +100,7 @@ impl Steps {
                 Some(why) => eprintln!("   {name}: FAILED after {seconds:.1} s: {why}"),
             }
         }
-        let done = Done { name: name.into(), time, is_beside: self.is_beside, failure };
+        let done = Done { name: name.into(), time, is_concurrent: self.is_concurrent, failure };
         self.all().push(done);
         result.with_context(|| format!("step `{name}` failed"))
     }
@@ -113,10 +113,10 @@ impl Steps {
     pub fn print(&self) {
         let done = self.all();
         let width = done.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);
-        for Done { name, time, is_beside, failure } in done.iter() {
-            let beside = if *is_beside { "  at the same time as others" } else { "" };
+        for Done { name, time, is_concurrent, failure } in done.iter() {
+            let concurrent = if *is_concurrent { "  at the same time as others" } else { "" };
             let failed = if failure.is_some() { "  FAILED" } else { "" };
-            eprintln!("{name:<width$}  {:>7.1} s{beside}{failed}", time.as_secs_f64());
+            eprintln!("{name:<width$}  {:>7.1} s{concurrent}{failed}", time.as_secs_f64());
         }
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn the_output_of_a_step_is_kept_and_that_of_a_failed_one_is_shown_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let logs = folder.path().join("logs");
-        let mut steps = Steps::with_logs(&logs).unwrap().beside();
+        let mut steps = Steps::with_logs(&logs).unwrap().concurrent();
         steps.run("a: fine", &mut cargo("--version")).unwrap();
         steps.run("broken", &mut cargo("no-such-command")).unwrap_err();
         assert!(fs::read_to_string(logs.join("a--fine.log")).unwrap().starts_with("cargo "));
@@ -213,9 +213,9 @@ mod tests {
     #[test]
     fn a_failure_does_not_stop_other_sequences_and_all_are_listed() {
         let mut steps = Steps::default();
-        let mut beside = steps.beside();
+        let mut concurrent = steps.concurrent();
         let results = [
-            beside.run("broken", &mut cargo("no-such-command")),
+            concurrent.run("broken", &mut cargo("no-such-command")),
             steps.run("fine", &mut cargo("--version")),
             steps.check("other", || bail!("a reason")),
         ];
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_step_ends_though_what_it_started_continues() {
         let folder = tempfile::tempdir().unwrap();
-        let mut steps = Steps::with_logs(&folder.path().join("logs")).unwrap().beside();
+        let mut steps = Steps::with_logs(&folder.path().join("logs")).unwrap().concurrent();
         let mut leaves = Command::new("sh");
         let number = folder.path().join("number");
         leaves.args(["-c", "sleep 600 & echo $! > \"$0\""]).arg(&number);

@@ -68,17 +68,17 @@ fn run_steps(workspace: &Workspace, arguments: &Arguments, steps: &mut Steps) ->
         steps.check("versions", || versions::check(&workspace.root)),
     ];
     let (prepared, built) = thread::scope(|scope| {
-        let beside = steps.beside();
-        let prepared = scope.spawn(move || prepare(workspace, arguments, beside));
+        let concurrent = steps.concurrent();
+        let prepared = scope.spawn(move || prepare(workspace, arguments, concurrent));
         let models = build(workspace, steps);
         (step::join(prepared), models)
     });
     let (prepared, models) = (prepared?, built?);
     let tested = thread::scope(|scope| {
-        let mut beside = steps.beside();
+        let mut concurrent = steps.concurrent();
         let (prepared, models) = (&prepared, &models);
         let team = scope.spawn(move || match &prepared.team {
-            Ok(venv) => team::test(workspace, venv, &mut beside, models),
+            Ok(venv) => team::test(workspace, venv, &mut concurrent, models),
             // That it could not be installed is a failure of its own.
             Err(_) => Ok(()),
         });

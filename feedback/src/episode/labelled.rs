@@ -14,7 +14,7 @@ pub struct Labelled {
     /// Labels at or before this log position have been learned from, but for those of `left_out`.
     through: Option<u64>,
     /// Offers that updates have left out. A checkpoint need not hold them, because the registry of
-    /// adapters tells them.
+    /// adapters has them.
     #[serde(skip)]
     left_out: HashSet<OfferId>,
     waiting: BTreeMap<u64, Episode>,

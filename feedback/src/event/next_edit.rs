@@ -51,11 +51,11 @@ pub enum NextEditOutcome {
     Accepted,
     /// The user made the same edit by hand.
     MadeByHand,
-    /// The user turned it down with a key.
+    /// The user rejected it with a key.
     Rejected,
     /// The user wrote something else at its place.
     EditedOtherwise,
-    /// The user saw it, and went on at other lines.
+    /// The user saw it, and continued at other lines.
     PassedBy,
     /// The user took it back right after it was made.
     Undone,

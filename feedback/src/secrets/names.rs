@@ -51,7 +51,7 @@ pub const WORDS: &[(&str, Word)] = &[
     ("auth", Word::Auth),
 ];
 
-/// A name that ends in one of these tells something about a secret, and not the secret.
+/// A name that ends in one of these says something about a secret, and not the secret.
 const TELLING_ENDS: &[&str] = &[
     "id",
     "ids",

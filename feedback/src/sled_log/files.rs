@@ -1,26 +1,26 @@
 //! The files and folders next to the log.
 
 use crate::limits::LOG_ROOM_BYTES_MIN;
-use models::file::{beside, publish, remove_folder, sync_folder_of};
+use models::file::{publish, remove_folder, sync_folder_of, with_suffix};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub fn rewrite_of(path: &Path) -> PathBuf {
-    beside(path, ".rewrite")
+    with_suffix(path, ".rewrite")
 }
 
 pub fn forgotten_of(path: &Path) -> PathBuf {
-    beside(path, ".forgotten")
+    with_suffix(path, ".forgotten")
 }
 
 pub fn mark_of(path: &Path) -> PathBuf {
-    beside(path, ".mark")
+    with_suffix(path, ".mark")
 }
 
 pub fn probe_of(path: &Path) -> PathBuf {
-    beside(path, ".room")
+    with_suffix(path, ".room")
 }
 
 /// Writes a file next to the log and removes it, to see whether there is room.
@@ -65,7 +65,7 @@ pub fn set_aside_so_far(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 /// Gives a log that cannot be opened another name, and returns that.
 pub fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let newest = set_aside_so_far(path)?.last().map_or(0, |(number, _)| *number);
-    let aside = beside(path, &format!("{ASIDE}{}", newest + 1));
+    let aside = with_suffix(path, &format!("{ASIDE}{}", newest + 1));
     publish(path, &aside)?;
     Ok(aside)
 }

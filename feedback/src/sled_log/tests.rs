@@ -2,8 +2,8 @@ use super::store::EVENTS;
 use super::*;
 use crate::event::{EVENT_FORMAT, KeptCheck};
 use crate::testing::accepted;
-use models::file::beside;
 use models::file::faults::FailingWrite;
+use models::file::with_suffix;
 
 fn all(log: &dyn EventLog) -> Vec<Event> {
     let mut events = Vec::new();
@@ -168,7 +168,7 @@ fn a_checkpoint_of_another_log_is_removed_at_the_start() {
     assert!(log.checkpoint().unwrap().is_none(), "it has events that are not in the log");
     saved(&log, 1);
     drop(log);
-    std::fs::write(beside(&file, ".tmp"), "canary").unwrap();
+    std::fs::write(with_suffix(&file, ".tmp"), "canary").unwrap();
     Mark::open(mark_of(&path)).note(5).unwrap();
     let log = SledLog::open(&path).unwrap();
     assert!(log.damage().is_some() && log.checkpoint().unwrap().is_none());
@@ -176,7 +176,7 @@ fn a_checkpoint_of_another_log_is_removed_at_the_start() {
 }
 
 #[test]
-fn a_log_that_is_opened_again_goes_on_where_it_was() {
+fn a_log_that_is_opened_again_continues_where_it_was() {
     let dir = tempfile::tempdir().unwrap();
     let log = SledLog::open(&dir.path().join("events.sled")).unwrap();
     let before: Vec<Event> = (0..10).map(|i| log.append(i, accepted("a")).unwrap()).collect();
@@ -203,7 +203,7 @@ fn numbers_can_be_left_out_and_stay_left_out() {
 
 /// JSON has no number that is not finite. Where one was written, `null` could not be read again.
 #[test]
-fn an_event_that_could_not_be_read_again_is_refused_and_the_log_goes_on() {
+fn an_event_that_could_not_be_read_again_is_refused_and_the_log_continues() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("events.sled");
     let log = SledLog::open(&path).unwrap();

@@ -196,5 +196,5 @@ fn the_passes_on_a_gpu_are_those_on_the_cpu() {
     assert!(model.gpu.as_ref().unwrap().has_failed(), "{error}");
     drop(held);
     model.gpu = None;
-    assert_eq!(passed(&model, &lora).unwrap().base, base, "the CPU goes on");
+    assert_eq!(passed(&model, &lora).unwrap().base, base, "the CPU continues");
 }

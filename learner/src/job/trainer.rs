@@ -86,7 +86,7 @@ impl Trainer {
     ) -> anyhow::Result<UpdateReport> {
         let done = match self.attempt(job, progress) {
             Err(error) if self.leave_failed_gpu() => {
-                eprintln!("hone-learner: the GPU failed, and the CPU goes on: {error:#}");
+                eprintln!("hone-learner: the GPU failed, and the CPU continues: {error:#}");
                 self.attempt(job, progress)
             }
             done => done,

@@ -262,7 +262,7 @@ mod tests {
                 }
             });
             let alone = product(&weight, Int8Unit::Portable, &x[3 * 512..4 * 512]);
-            assert!(alone == expected[3 * 75..4 * 75], "{format:?}: a row beside others");
+            assert!(alone == expected[3 * 75..4 * 75], "{format:?}: a row among others");
         }
     }
 }

@@ -122,7 +122,7 @@ impl Lora {
     /// This adapter, which has shared ranks alone, with a private part next to them.
     pub fn with_private_part(self, fresh: Lora) -> Result<Lora> {
         let factor = self.scale() / fresh.scale();
-        let beside = |shared: LoraLayer, own: LoraLayer| -> Result<LoraLayer> {
+        let joined = |shared: LoraLayer, own: LoraLayer| -> Result<LoraLayer> {
             let a = Tensor::cat(&[shared.a.affine(factor, 0.0)?, own.a], 0)?;
             let b = Tensor::cat(&[shared.b, own.b], 1)?.contiguous()?;
             Ok(LoraLayer { a, b })
@@ -131,7 +131,7 @@ impl Lora {
         let layers = self.layers.into_iter().zip(fresh.layers);
         let layers = layers
             .map(|(shared, own)| {
-                shared.into_iter().zip(own).map(|(s, o)| beside(s, o)).collect::<Result<_>>()
+                shared.into_iter().zip(own).map(|(s, o)| joined(s, o)).collect::<Result<_>>()
             })
             .collect::<Result<_>>()?;
         let alpha = (scale * rank as f64) as f32;

@@ -282,7 +282,7 @@ mod tests {
 
     /// An adapter says its alpha, and alpha / rank need not be exact.
     #[test]
-    fn the_shared_part_is_found_beside_a_private_one_of_any_scale() {
+    fn the_shared_part_is_found_next_to_a_private_one_of_any_scale() {
         let frame = frame();
         let numbers: Vec<i32> = (0..frame.numbers() as i32).map(|i| i * 37 % 401 - 200).collect();
         let core = Core::new(&frame, 3, numbers.clone()).unwrap();

@@ -314,7 +314,7 @@ fn a_reject_is_credited_to_the_first_token_that_differs() {
     assert_eq!(
         credited(&[0, 1, 2], &[0, 1, NEWLINE]),
         [false, false, true],
-        "the offer goes on where the line ended"
+        "the offer continues where the line ended"
     );
     assert_eq!(credited(&[0, 1], &[]), [true; 2], "what the user typed is unknown");
     let accepted_batch = batch(&[accepted(0, &[0, 1])]);

@@ -36,7 +36,7 @@ fn run(job: &Job) -> Result<UpdateReport, String> {
 }
 
 #[test]
-fn an_update_learns_on_every_form_and_the_next_goes_on_from_it() {
+fn an_update_learns_on_every_form_and_the_next_continues_from_it() {
     for form in FORMS {
         let folder = tempfile::tempdir().unwrap();
         let first = job_on(form, folder.path(), "first");

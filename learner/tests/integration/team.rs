@@ -99,12 +99,12 @@ fn an_update_changes_the_private_part_alone() {
 
 /// A shared part that changes nothing leaves the private part to learn as if it was alone.
 #[test]
-fn a_private_part_learns_as_much_beside_a_shared_part_as_alone() {
+fn a_private_part_learns_as_much_with_a_shared_part_as_alone() {
     let team = Team::new();
     let nothing = compose(&team.frame, &Core::zero(&team.frame), None).unwrap();
-    let beside = team.job("beside", &nothing);
+    let with_shared = team.job("with_shared", &nothing);
     let alone = Job { parent: None, ..team.job("alone", &nothing) };
-    let sizes = [&beside, &alone].map(|job| {
+    let sizes = [&with_shared, &alone].map(|job| {
         run(job).unwrap();
         let adapter = LoraAdapter::read(&job.adapter_out).unwrap();
         let own = private_part(&adapter).unwrap();

@@ -1,5 +1,5 @@
 //! The file `gate-prior.json` holds the prior that the gate starts from for this user. A rehearsal
-//! of the user's own history can leave it. It lies beside the adapters, because it comes with an
+//! of the user's own history can leave it. It lies next to the adapters, because it comes with an
 //! adapter and is forgotten together with all of them.
 
 use anyhow::{Context, Result, ensure};

@@ -1,4 +1,4 @@
-//! What an interrupted `hone learn --history` has learned so far. It goes on from there.
+//! What an interrupted `hone learn --history` has learned so far. It continues from there.
 
 use crate::team::TeamFiles;
 use anyhow::{Context, Result, bail};
@@ -37,7 +37,7 @@ pub struct HistoryFiles {
 
 impl HistoryFiles {
     /// The files of the home whose adapters lie in this folder.
-    pub fn beside(adapters: &Path) -> HistoryFiles {
+    pub fn next_to(adapters: &Path) -> HistoryFiles {
         HistoryFiles { folder: adapters.with_file_name("history") }
     }
 
@@ -87,7 +87,7 @@ impl HistoryFiles {
         )
     }
 
-    /// Removes everything. A run that goes on finds that out before its next round, and adopts
+    /// Removes everything. A run that continues finds that out before its next round, and adopts
     /// nothing.
     pub fn remove(&self) -> Result<()> {
         remove_folder(&self.folder)
@@ -100,9 +100,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_goes_on_only_from_one_that_learned_from_the_same() {
+    fn a_run_continues_only_from_one_that_learned_from_the_same() {
         let folder = tempfile::tempdir().unwrap();
-        let files = HistoryFiles::beside(&folder.path().join("adapters"));
+        let files = HistoryFiles::next_to(&folder.path().join("adapters"));
         let source = |author: Option<&str>| HistorySource {
             folder: "/p".into(),
             author: author.map(str::to_owned),
@@ -120,7 +120,7 @@ mod tests {
         files.check_wanted().unwrap();
         files.remove().unwrap();
         files.remove().unwrap();
-        // A run that goes on writes into the folder again.
+        // A run that continues writes into the folder again.
         std::fs::create_dir(files.path("")).unwrap();
         std::fs::write(files.path("shared.core"), "what it learned").unwrap();
         assert!(files.check_wanted().unwrap_err().to_string().contains("forgotten"));

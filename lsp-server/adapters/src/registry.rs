@@ -108,8 +108,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Opens the registry for one base model. Completions must go on whatever the registry's state
-    /// is. If the active adapter cannot be used, its nearest usable ancestor serves. If
+    /// Opens the registry for one base model. Completions must continue whatever the registry's
+    /// state is. If the active adapter cannot be used, its nearest usable ancestor serves. If
     /// `registry.json` cannot be read, the base serves and nothing is learned. The second value
     /// gives the reason.
     pub fn open(folder: &Path, base_sha256: &str) -> (Registry, Option<String>) {
@@ -155,8 +155,8 @@ impl Registry {
         self.index.serve(parent);
     }
 
-    /// Learning goes on from the adapter that serves, because the engine cannot load the head. The
-    /// trial ends if there is one, whose candidate the head is.
+    /// Learning continues from the adapter that serves, because the engine cannot load the head.
+    /// The trial ends if there is one, whose candidate the head is.
     pub fn fall_back_from_head(&mut self) {
         (self.index.head, self.index.trial) = (None, None);
     }
@@ -400,7 +400,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Links a candidate's files to the names of its number; answers these names.
+    /// Links a candidate's files to the names of its number. Returns these names.
     fn name_files(&self, candidate: &AdapterCandidate) -> Result<Vec<PathBuf>> {
         let version = candidate.entry.version;
         let optimizer =

@@ -98,7 +98,7 @@ pub enum Outcome {
 
 impl TeamFiles {
     /// The files of the home whose adapters lie in this folder.
-    pub fn beside(adapters: &Path) -> TeamFiles {
+    pub fn next_to(adapters: &Path) -> TeamFiles {
         TeamFiles::at(adapters.with_file_name("team"))
     }
 
@@ -325,7 +325,7 @@ mod tests {
 
     fn files() -> (tempfile::TempDir, TeamFiles) {
         let home = tempfile::tempdir().unwrap();
-        let files = TeamFiles::beside(&home.path().join("adapters"));
+        let files = TeamFiles::next_to(&home.path().join("adapters"));
         (home, files)
     }
 
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn forgetting_goes_on_without_a_ledger_that_can_be_read() {
+    fn forgetting_continues_without_a_ledger_that_can_be_read() {
         let (_home, files) = files();
         files.write_left(&[0.5]).unwrap();
         std::fs::write(files.ledger_file(), "{").unwrap();

@@ -52,7 +52,7 @@ pub struct Client {
 pub struct Request {
     pub client: Client,
     pub around: Around,
-    /// The name of the file that the cursor is in, if the client tells it.
+    /// The name of the file that the cursor is in, if the client states it.
     pub name: Option<String>,
     pub files: Vec<File>,
     /// Nothing is wanted but that the next answer comes sooner.

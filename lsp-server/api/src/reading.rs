@@ -33,7 +33,7 @@ const RETRY_MS: u64 = 100;
 /// window has moved, in bytes.
 const ANCHOR_BYTES: usize = 200;
 
-/// What a client asks about, which tells what its user can have typed without a request.
+/// What a client asks about, which says what its user can have typed without a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
     /// The text as it is.
@@ -121,11 +121,11 @@ pub fn read(offered: &Offered, next: &Around, now_ms: u64, asks: Asks) -> Readin
         return away(offered, next);
     };
     if written.is_empty() {
-        if goes_on(&was.after, &next.after) {
+        if continues(&was.after, &next.after) {
             return Reading::Same;
         }
         let behind = next.after.strip_prefix(text);
-        let is_there = behind.is_some_and(|behind| goes_on(&was.after, behind));
+        let is_there = behind.is_some_and(|behind| continues(&was.after, behind));
         return if is_there { Reading::Accepted } else { Reading::Unknown };
     }
     if moved_over(&was.after, written, &next.after) {
@@ -170,7 +170,7 @@ fn away(offered: &Offered, next: &Around) -> Reading {
     // What stood before the offer was taken away.
     let taken_back = was.before.strip_prefix(next.before.as_str());
     let is_taken_back = taken_back.is_some_and(|taken| taken.chars().count() <= KEY_CHARS);
-    if is_taken_back && goes_on(&was.after, &next.after) {
+    if is_taken_back && continues(&was.after, &next.after) {
         return Reading::Left { after: 0 };
     }
     Reading::Unknown
@@ -192,12 +192,12 @@ fn behind_anchor<'t>(before: &str, text: &'t str) -> Option<&'t str> {
 
 /// Returns true if the cursor moved over `between`, which stood behind it, and nothing was written.
 fn moved_over(after: &str, between: &str, next_after: &str) -> bool {
-    after.strip_prefix(between).is_some_and(|rest| goes_on(rest, next_after))
+    after.strip_prefix(between).is_some_and(|rest| continues(rest, next_after))
 }
 
 /// Returns true if two texts are the same, or if one is a beginning of the other because a window
 /// ends earlier.
-fn goes_on(one: &str, other: &str) -> bool {
+fn continues(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
@@ -289,7 +289,7 @@ mod tests {
             of(text, Asks::AheadAtEachKey, before, SLOW)
         };
         assert!(!at_keys("call(x);", 150, 900), "an answer of the usual time");
-        assert!(at_keys("call(x);", 400, 900), "the client waited, and the user went on");
+        assert!(at_keys("call(x);", 400, 900), "the client waited, and the user continued");
         assert!(at_keys(")", 0, 900), "a key");
         assert!(!at_keys(LINE, 1_000, 1_100));
         assert!(at_keys("call(x);", 2, 249), "a key was pressed since the offer was shown");

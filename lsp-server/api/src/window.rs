@@ -62,7 +62,7 @@ impl Known {
         self.cursor
     }
 
-    /// Tells how the text has to change to be the one that a request shows. `None` if the request
+    /// Returns how the text has to change to be the one that a request shows. `None` if the request
     /// is about another text.
     pub fn change(&self, next: &Around) -> Option<Change> {
         let shown = [next.before.as_str(), next.after.as_str()].concat();

@@ -43,7 +43,7 @@ pub fn without_special_tokens(shown: &str) -> &str {
     }
 }
 
-/// Tells whether a bracket closes another kind of bracket than the text itself opened last. A
+/// Returns whether a bracket closes another kind of bracket than the text itself opened last. A
 /// bracket that closes more than the text opened may match one above the cursor.
 fn is_unbalanced(text: &str) -> bool {
     let mut open = vec![];

@@ -14,7 +14,7 @@ pub use nearby_text::NearbyText;
 use rest_of_line::{before_rest, runs_into_a_name, with_blank_before_name};
 
 /// The number of bytes that are shown: the shown part is `text[healing..healing + result]`. It may
-/// continue behind marks that the editor closed; [`replaced_suffix`] tells which marks it replaces.
+/// continue behind marks that the editor closed; [`replaced_suffix`] says which marks it replaces.
 ///
 /// * `text`: the concatenated pieces of the generated tokens.
 /// * `healing`: the number of bytes at its start that reproduce what the user has typed.
@@ -39,8 +39,8 @@ pub fn shown_bytes(text: &[u8], healing: usize, nearby: &NearbyText) -> usize {
     if nothing { 0 } else { shown.len() }
 }
 
-/// Tells whether the line would be the same as the line above or the next line below. Lines without
-/// letters may repeat the line above.
+/// Returns whether the line would be the same as the line above or the next line below. Lines
+/// without letters may repeat the line above.
 fn repeats_a_line(shown: &str, nearby: &NearbyText) -> bool {
     if !nearby.rest_of_line.trim().is_empty() {
         return false;
@@ -60,7 +60,7 @@ pub fn replaced_suffix<'a>(text: &str, nearby: &'a NearbyText) -> &'a str {
     if is_allowed && at.is_some_and(|at| brings(&text[at..], rest)) { rest } else { "" }
 }
 
-/// Tells whether a text would close again what is closed behind the cursor by now, such as a
+/// Returns whether a text would close again what is closed behind the cursor by now, such as a
 /// bracket that the editor has closed since the text was generated.
 pub fn closes_again(text: &str, nearby: &NearbyText) -> bool {
     let rest = nearby.rest_of_line.trim_end();
@@ -103,12 +103,12 @@ pub fn without_extra_blank<'a>(shown: &'a str, nearby: &NearbyText) -> &'a str {
     }
 }
 
-/// Tells whether an answer ends where it ran out of tokens or of time.
+/// Returns whether an answer ends where it ran out of tokens or of time.
 fn is_cut_off(stop: StopReason) -> bool {
     matches!(stop, StopReason::MaxTokens | StopReason::Budget)
 }
 
-/// Tells whether an answer was cut off before any part of it was whole.
+/// Returns whether an answer was cut off before any part of it was whole.
 pub fn is_unfinished(text: &[u8], healing: usize, stop: StopReason, nearby: &NearbyText) -> bool {
     is_cut_off(stop)
         && whole_text(text, healing, nearby)
@@ -144,7 +144,7 @@ fn without_lines_below<'a>(shown: &'a str, line_before: &str, below: &[String]) 
     shown[..cut].trim_end()
 }
 
-/// Tells whether a text of several lines would break the line before text that stands behind the
+/// Returns whether a text of several lines would break the line before text that stands behind the
 /// cursor by now, such as a bracket that the editor has closed.
 pub fn breaks_line(shown: &str, rest_of_line: &str) -> bool {
     let ends_on_own_line = shown.rsplit('\n').next().is_some_and(|last| last.trim().is_empty());
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(replaced_at("bc\");", "foo(\"a|)"), whole("bc\");", ")"), "its own quote");
         assert_eq!(replaced_at(");", "foo(|)"), whole(");", ")"), "only what is missing is new");
         assert_eq!(replaced_at("foo()", "bar(|)"), whole("foo()", ""), "closes its own");
-        assert_eq!(replaced_at("a, b)", "foo(|)"), whole("a, b", ""), "nothing goes on");
+        assert_eq!(replaced_at("a, b)", "foo(|)"), whole("a, b", ""), "nothing continues");
         assert_eq!(replaced_at("a);", "foo(|) + b"), whole("a", ""), "more than marks");
         assert_eq!(replaced_at("a", "foo(|)"), whole("a", ""), "does not bring it");
         let long = ")".repeat(MARKS_LIMIT + 1);

@@ -135,7 +135,7 @@ impl PromptLayout {
         self.context.as_ref()
     }
 
-    /// Tells whether another context costs nothing, because all text behind it was laid out anew
+    /// Returns whether another context costs nothing, because all text behind it was laid out anew
     /// since it was chosen.
     pub fn wants_context(&self) -> bool {
         self.context_for != Some(self.start)
@@ -151,7 +151,7 @@ impl PromptLayout {
         self.context_for = Some(self.start);
     }
 
-    /// Tells whether the text around the cursor is still the one that was laid out, apart from
+    /// Returns whether the text around the cursor is still the one that was laid out, apart from
     /// lines that were typed since.
     fn fits(&self, text: &Rope, cursor: usize, window: Window) -> bool {
         let line_start = text.line_to_char(text.char_to_line(cursor));

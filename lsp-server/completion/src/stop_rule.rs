@@ -1,8 +1,8 @@
 //! The stop rule: where the generation of a completion ends. It ends with the line, or after
 //! several lines with the block that the cursor stands in.
 //!
-//! In every language, indentation tells where a block ends. Where there is a grammar
-//! ([`crate::syntax`]), brackets tell it too: a bracket that closes what was opened above the
+//! In every language, indentation shows where a block ends. Where there is a grammar
+//! ([`crate::syntax`]), brackets show it too: a bracket that closes what was opened above the
 //! cursor ends the block wherever it stands, and the indentation of a line that begins in a string
 //! or between brackets does not count.
 
@@ -82,7 +82,7 @@ impl StopRule {
         self.lines
     }
 
-    /// Tells whether an answer ends here. `answer` is the answer behind the text that healing
+    /// Returns whether an answer ends here. `answer` is the answer behind the text that healing
     /// reproduces, and `new` is the piece of its last token.
     pub fn stop(&self, answer: &[u8], new: &[u8]) -> Option<StopReason> {
         if self.block.is_none() {
@@ -128,7 +128,7 @@ impl StopRule {
         let leaves = first_break.is_some_and(|at| answer[..at].trim().is_empty());
         let mut breaks = answer.match_indices('\n').map(|(at, _)| at);
         let line_limit = breaks.nth(self.lines + usize::from(leaves) - 1);
-        // The indentation of the next line tells whether the last one is the header of a block.
+        // The indentation of the next line says whether the last one is the header of a block.
         let line_limit = line_limit.filter(|at| is_whole || !answer[*at..].trim().is_empty());
         let other_break = answer.find('\r').map(|at| (at, StopReason::BlockEnd));
         let block = block.end(answer, is_whole).map(|at| (at, StopReason::BlockEnd));

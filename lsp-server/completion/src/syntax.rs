@@ -41,7 +41,7 @@ pub struct SyntaxScan {
 }
 
 impl SyntaxScan {
-    /// Tells whether a byte lies within a string or a comment.
+    /// Returns whether a byte lies within a string or a comment.
     pub fn is_text(&self, at: usize) -> bool {
         self.text_ranges.iter().any(|text| text.start < at && at < text.end)
     }

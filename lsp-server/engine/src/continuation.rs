@@ -17,7 +17,7 @@ pub struct Continuation {
     pub enough: Enough,
 }
 
-/// Tells whether an answer needs to be continued. It is asked at each end of a line with the text
+/// Returns whether an answer needs to be continued. It is asked at each end of a line with the text
 /// so far. By default only the model ends an answer.
 #[derive(Clone)]
 pub struct Enough(Arc<dyn Fn(&str) -> bool + Send + Sync>);

@@ -46,7 +46,7 @@ fn backend() -> Result<&'static LlamaBackend, String> {
     backend.as_ref().map_err(Clone::clone)
 }
 
-/// Takes the place of ggml's log, which tells of every library that is loaded.
+/// Takes the place of ggml's log, which reports every library that is loaded.
 unsafe extern "C" fn no_log(_: sys::ggml_log_level, _: *const c_char, _: *mut c_void) {}
 
 /// Lets ggml search the libraries next to this program for the best that the CPU can run, and for

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_layers_go_to_the_gpu_as_fit_beside_the_reserve() {
+    fn as_many_layers_go_to_the_gpu_as_fit_next_to_the_reserve() {
         let fitting = |free: u64| weights().fitting(LEFT_TO_OTHERS + free * MIB);
         assert_eq!(fitting(10_000), 25, "all, and the output");
         assert_eq!(fitting(150 + 24 * 104), 25);

@@ -138,7 +138,7 @@ impl Answer {
         &self.text[..self.given_up.unwrap_or(self.text.len())]
     }
 
-    /// Tells whether the answer is complete. One that ran out of time is not shared with other
+    /// Returns whether the answer is complete. One that ran out of time is not shared with other
     /// requests.
     pub fn is_whole(&self) -> bool {
         self.stop != StopReason::Budget

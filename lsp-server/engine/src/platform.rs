@@ -13,7 +13,7 @@ pub fn return_free_memory() {
 }
 
 /// Returns the processor time of all threads of this process so far. `None` where the system does
-/// not tell it.
+/// not report it.
 #[allow(unsafe_code)]
 pub fn processor_time() -> Option<Duration> {
     #[cfg(unix)]

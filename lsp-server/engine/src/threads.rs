@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// The shortest time over which the use of the cores is measured.
 const WINDOW: Duration = Duration::from_millis(500);
 
-/// A measurement older than this tells nothing about the present.
+/// A measurement older than this says nothing about the present.
 const STALE: Duration = Duration::from_secs(3);
 
 /// The kernel's unit in `/proc`: `USER_HZ`, 100 on every Linux.
@@ -130,8 +130,8 @@ impl Threads {
 }
 
 impl Work {
-    /// Measures what a function computes. `None` where the system does not tell the processor time
-    /// of a process.
+    /// Measures what a function computes. `None` where the system does not report the processor
+    /// time of a process.
     pub fn of<T>(compute: impl FnOnce() -> T) -> (T, Option<Work>) {
         let (begun, before) = (Instant::now(), processor_time());
         let computed = compute();
@@ -244,7 +244,7 @@ mod tests {
     fn the_processor_time_of_what_is_computed_is_measured() {
         let (sum, work) = Work::of(|| (0..5_000_000_u64).fold(0, |sum, n| sum ^ (n * n)));
         assert_ne!(sum, 0);
-        // Windows does not tell it.
+        // Windows does not report it.
         assert!(work.is_none_or(|work| !work.processor.is_zero()), "{work:?}");
     }
 }

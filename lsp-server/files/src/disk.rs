@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_found_comes_until_the_time_is_over() {
         let disk = Disk::new(1);
-        let (go_on, wait) = mpsc::channel::<()>();
+        let (proceed, wait) = mpsc::channel::<()>();
         let (ended, end) = mpsc::channel();
         let mut found = disk.find(Instant::now() + LONG, 0, move |hand_over| {
             let wanted = (hand_over(1), hand_over(2));
@@ -127,7 +127,7 @@ mod tests {
         found.until = Instant::now();
         assert_eq!(found.next(), None);
         drop(found);
-        drop(go_on);
+        drop(proceed);
         assert_eq!(end.recv(), Ok(((true, true), false)), "nobody wants the third");
     }
 }

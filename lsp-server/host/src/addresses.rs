@@ -69,7 +69,7 @@ pub fn is_address(text: &str) -> bool {
 }
 
 /// The path within a name, without scheme, host, query and fragment. For a file of another machine
-/// it tells what kind of file it is, and not where a file lies on this machine.
+/// it says what kind of file it is, and not where a file lies on this machine.
 pub fn path_in(name: &str) -> Cow<'_, str> {
     if !is_address(name) {
         return Cow::Borrowed(name);

@@ -78,7 +78,7 @@ impl Drop for Files {
 }
 
 /// Writes the adapter that the job starts from: the shared part with the private part that learning
-/// goes on from.
+/// continues from.
 pub fn prepare(
     registry: &Registry,
     model: &ServedModel,

@@ -62,7 +62,7 @@ async fn forgotten(
             ..FimPrompt::default()
         }),
         healing: String::new(),
-        // The line break belongs to the case, because a line that goes on is another line.
+        // The line break belongs to the case, because a line that continues is another line.
         tokens: engine.tokenize(&format!("{rest}\n")),
         adapters: vec![candidate, 0],
     });
@@ -164,7 +164,7 @@ mod tests {
             refusal(&engine.unwrap(), 2, 1, 0.0, vec![]).await.unwrap()
         };
         assert!(refused(2).await.unwrap().contains("not finite"));
-        assert_eq!(refused(0).await, None, "the lines of the base tell nothing then");
+        assert_eq!(refused(0).await, None, "the lines of the base say nothing then");
         assert_eq!(refused(9).await, None);
     }
 

@@ -80,7 +80,7 @@ async fn promote(services: &Services, candidate: AdapterCandidate, batch: &Batch
         // one rolled back.
         ensure!(
             registry.head() == parent,
-            "learning goes on from v{}, while the update learned from v{parent}",
+            "learning continues from v{}, while the update learned from v{parent}",
             registry.head()
         );
         Ok(())

@@ -4,11 +4,11 @@ use settings::LearningConfig;
 use starship_battery::{Manager, State};
 use sysinfo::{MemoryRefreshKind, System};
 
-/// The memory that must stay free beside a running update, in MiB.
+/// The memory that must stay free during an update, in MiB.
 const SPARE_MB: u64 = 512;
 
-/// The memory that an update needs beside the base model, in MiB: for prompts, activations, the
-/// adapter with its gradient, and the optimizer's state.
+/// The memory that an update needs in addition to the base model, in MiB: for prompts, activations,
+/// the adapter with its gradient, and the optimizer's state.
 const UPDATE_MB: u64 = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -143,7 +143,7 @@ impl Supervisor {
         }
     }
 
-    /// Learns from the waiting labels, if there are any. Answers how long to wait after a failure.
+    /// Learns from the waiting labels, if there are any. Returns how long to wait after a failure.
     async fn learn(&mut self, cause: UpdateCause) -> Option<Duration> {
         let recorder = self.services.recorder.clone();
         let most = MAX_JOB_EPISODES.max(self.services.settings.current().lab.batch_episodes);
@@ -238,7 +238,7 @@ impl Supervisor {
         let head = services.adapters.serving().head();
         if head != parent {
             return Some(GivenUp::unwanted(format!(
-                "learning goes on from v{head} and not from v{parent}"
+                "learning continues from v{head} and not from v{parent}"
             )));
         }
         if self.was_learning && !settings.learning.enabled {
@@ -251,7 +251,7 @@ impl Supervisor {
         Some(GivenUp { reason, lacks_resources: true })
     }
 
-    /// Runs one update, from the batch to the served adapter. Answers which offers of the batch it
+    /// Runs one update, from the batch to the served adapter. Returns which offers of the batch it
     /// has left out.
     async fn update(&mut self, batch: &Batch, cause: UpdateCause) -> Result<Vec<OfferId>> {
         let settings = self.services.settings.current();

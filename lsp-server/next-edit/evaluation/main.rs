@@ -1,6 +1,6 @@
 //! The evaluation of next edits. Without arguments it is a test: it scores the cases of this folder
 //! and fails if any figure is worse than the baseline. `--cases PATH` prints the figures of other
-//! cases, which `mine.py` makes, and `--show` beside it each case that is not useful.
+//! cases, which `mine.py` makes, and with `--show` also each case that is not useful.
 
 mod case;
 mod score;

@@ -6,14 +6,14 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
-/// A rule ends when so many of its edits in a row were turned down.
+/// A rule ends when so many of its edits in a row were rejected.
 pub const MISSES_MAX: usize = 2;
 
-/// What was turned down is offered again after the user has made such an edit so many more times by
+/// What was rejected is offered again after the user has made such an edit so many more times by
 /// hand.
 pub const EXAMPLES_TO_BEGIN_ANEW: usize = 2;
 
-/// The places that are remembered as turned down. The oldest are forgotten first.
+/// The places that are remembered as rejected. The oldest are forgotten first.
 const PLACES_MAX: usize = 256;
 
 /// The rules whose misses are remembered.
@@ -32,8 +32,8 @@ pub(crate) struct Feedback {
     misses: FxHashMap<RuleId, Misses>,
     /// The rules in the order in which they first missed.
     order: VecDeque<RuleId>,
-    /// The places that were turned down, with the support that their rules had then.
-    turned_down: FxHashMap<u64, usize>,
+    /// The places that were rejected, with the support that their rules had then.
+    rejected: FxHashMap<u64, usize>,
     places: VecDeque<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Feedback {
         }
     }
 
-    pub fn turned_down(&mut self, edit: &NextEdit) {
+    pub fn rejected(&mut self, edit: &NextEdit) {
         if !self.misses.contains_key(&edit.rule) {
             if self.order.len() == RULES_MAX
                 && let Some(oldest) = self.order.pop_front()
@@ -57,13 +57,13 @@ impl Feedback {
         misses.count += 1;
         misses.support = edit.support;
         let place = place(edit);
-        if self.turned_down.insert(place, edit.support).is_none() {
+        if self.rejected.insert(place, edit.support).is_none() {
             self.places.push_back(place);
         }
         if self.places.len() > PLACES_MAX
             && let Some(oldest) = self.places.pop_front()
         {
-            self.turned_down.remove(&oldest);
+            self.rejected.remove(&oldest);
         }
     }
 
@@ -73,8 +73,8 @@ impl Feedback {
         })
     }
 
-    pub fn is_turned_down(&self, edit: &NextEdit) -> bool {
-        let then = self.turned_down.get(&place(edit));
+    pub fn is_rejected(&self, edit: &NextEdit) -> bool {
+        let then = self.rejected.get(&place(edit));
         then.is_some_and(|then| !begins_anew(edit.support, *then))
     }
 }

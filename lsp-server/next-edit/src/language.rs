@@ -20,7 +20,7 @@ pub(crate) struct Quote {
     pub close: &'static str,
     /// A backslash takes the next character into the string.
     pub has_escapes: bool,
-    /// The string may go on in the next line. If it may not, an open one ends with its line, so
+    /// The string may continue in the next line. If it may not, an open one ends with its line, so
     /// that a stray apostrophe costs one line and not the rest of the file.
     pub has_lines: bool,
 }

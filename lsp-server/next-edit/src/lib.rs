@@ -2,15 +2,15 @@
 //! what a model is asked and what its answer is worth ([`model`]).
 //!
 //! The stream of edits is folded into units: what was changed at one place ([`History`]). Two units
-//! that are alike make a rule ([`Rule`]): a rewrite, with holes for what differs; an insertion
-//! beside the same text; or lines that are deleted. A rule is searched for below the cursor, then
-//! from the file's start, then in the next file, and every place is checked ([`NextEdit`]). Where
-//! no rule fits, a name that was changed where it is declared is offered where it is used
+//! that are alike make a rule ([`Rule`]): a rewrite, with holes for what differs; an insertion next
+//! to the same text; or lines that are deleted. A rule is searched for below the cursor, then from
+//! the file's start, then in the next file, and every place is checked ([`NextEdit`]). Where no
+//! rule fits, a name that was changed where it is declared is offered where it is used
 //! ([`Rename`]).
 //!
 //! Everything here is pure: no file is read, no model is run, and no setting is looked up. Whoever
-//! shows an edit says whether it was taken or turned down, and a rule ends after
-//! [`MISSES_MAX`] misses, until the user goes on with it by hand.
+//! shows an edit says whether it was taken or rejected, and a rule ends after [`MISSES_MAX`]
+//! misses, until the user continues it by hand.
 //!
 //! ```
 //! use next_edit::{By, Edit, File, Language, NextEdits, Query};
@@ -71,8 +71,8 @@ pub enum Nothing {
     NoRule,
     /// No place fits a rule, or none that the user has not passed by.
     NoPlace,
-    /// The user turned down what there is.
-    TurnedDown,
+    /// The user rejected what there is.
+    Rejected,
 }
 
 /// The edits of one user, and what can be made of them.
@@ -113,7 +113,7 @@ impl NextEdits {
             return Err(Nothing::NoRule);
         }
         rules.retain(|rule| !self.feedback.has_ended(rule.id, rule.support));
-        if rules.is_empty() { Err(Nothing::TurnedDown) } else { Ok(rules) }
+        if rules.is_empty() { Err(Nothing::Rejected) } else { Ok(rules) }
     }
 
     /// The units that a rule is made from, each with the line at which it stands now. Other kinds
@@ -129,14 +129,15 @@ impl NextEdits {
         units.map(|unit| (unit.clone(), unit.line_now)).collect()
     }
 
-    /// The name that the user has just changed where it is declared, unless the user turned that
-    /// down.
+    /// The name that the user has just changed where it is declared, unless the user rejected
+    /// that.
     pub fn rename(&self) -> Option<Rename> {
         let rename = Rename::latest(&self.history.latest(renames::UNITS_MAX))?;
         (!self.feedback.has_ended(rename.id(), rename.support())).then_some(rename)
     }
 
-    /// Returns where the user may want to go on, the most likely place first. No two edits overlap.
+    /// Returns where the user may want to continue, the most likely place first. No two edits
+    /// overlap.
     pub fn find(&self, query: &Query) -> Result<Vec<NextEdit>, Nothing> {
         let found = self.rules().and_then(|rules| self.find_for(&rules, query));
         found.or_else(|nothing| match self.rename() {
@@ -151,7 +152,7 @@ impl NextEdits {
             rename.edits(file, if number == 0 { query.cursor } else { 0 })
         };
         let mut edits: Vec<NextEdit> = query.files.iter().enumerate().flat_map(in_file).collect();
-        edits.retain(|edit| !self.feedback.is_turned_down(edit));
+        edits.retain(|edit| !self.feedback.is_rejected(edit));
         edits.truncate(query.count);
         (!edits.is_empty()).then_some(edits)
     }
@@ -160,13 +161,13 @@ impl NextEdits {
     pub fn find_for(&self, rules: &[Rule], query: &Query) -> Result<Vec<NextEdit>, Nothing> {
         let is_refused = Cell::new(false);
         let found = places::next_edits(rules, query, |edit| {
-            let is_turned_down = self.feedback.is_turned_down(edit);
-            is_refused.set(is_refused.get() || is_turned_down);
-            !is_turned_down
+            let is_rejected = self.feedback.is_rejected(edit);
+            is_refused.set(is_refused.get() || is_rejected);
+            !is_rejected
         });
         match (found.is_empty(), is_refused.get()) {
             (false, _) => Ok(found),
-            (true, true) => Err(Nothing::TurnedDown),
+            (true, true) => Err(Nothing::Rejected),
             (true, false) => Err(Nothing::NoPlace),
         }
     }
@@ -176,10 +177,10 @@ impl NextEdits {
         self.feedback.taken(edit);
     }
 
-    /// Notes that the user turned an edit down, or went on elsewhere. It is not offered again, and
+    /// Notes that the user rejected an edit, or continued elsewhere. It is not offered again, and
     /// its rule ends with [`MISSES_MAX`] of them in a row.
-    pub fn turned_down(&mut self, edit: &NextEdit) {
-        self.feedback.turned_down(edit);
+    pub fn rejected(&mut self, edit: &NextEdit) {
+        self.feedback.rejected(edit);
     }
 }
 

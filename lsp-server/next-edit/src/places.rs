@@ -51,7 +51,7 @@ pub struct Query<'a> {
     pub count: usize,
 }
 
-/// An edit that would go on with what the user does.
+/// An edit that would continue what the user does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextEdit {
     pub file: Arc<str>,
@@ -126,7 +126,7 @@ struct Search<'a> {
     lexed_files_left: usize,
 }
 
-/// The edits that go on with the rules, in the order in which a person would go, and in one file
+/// The edits that continue the rules, in the order in which a person would go, and in one file
 /// those of the likelier rule first.
 pub(crate) fn next_edits(
     rules: &[Rule],

@@ -1,8 +1,8 @@
 //! A name that was changed where it is declared: its uses come next.
 //!
 //! Unlike the rules of [`crate::rules`] this needs a single edit, because a declaration that was
-//! renamed leaves its uses without one. No syntax tree is needed: words like `let` and `class` tell
-//! a declaration ([`declaration`]), and indentation tells how far it reaches ([`uses`]). Where that
+//! renamed leaves its uses without one. No syntax tree is needed: words like `let` and `class` show
+//! a declaration ([`declaration`]), and indentation shows how far it reaches ([`uses`]). Where that
 //! could mean another name, nothing is found.
 
 mod declaration;

@@ -114,7 +114,7 @@ pub(crate) struct InsertedLine {
 /// The blanks at the beginning of an inserted line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Indent {
-    /// Those of the line beside it, and these.
+    /// Those of the line next to it, and these.
     Deeper(String),
     /// Just these.
     Exactly(String),

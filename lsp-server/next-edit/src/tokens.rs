@@ -1,4 +1,4 @@
-//! Cuts a text into words, numbers and marks, and tells which of them stand in a comment or in a
+//! Cuts a text into words, numbers and marks, and says which of them stand in a comment or in a
 //! string. Blanks are no tokens: rules do not see them.
 
 use crate::language::{Language, Quote};
@@ -73,7 +73,7 @@ pub(crate) fn inside_at(
     }
 }
 
-/// Goes on where an earlier call has stopped, until this byte is reached. Answers where it stops.
+/// Continues where an earlier call has stopped, until this byte is reached. Returns where it stops.
 pub(crate) fn lex_on(
     text: &str,
     language: &Language,
@@ -281,7 +281,7 @@ impl<F: FnMut(Token)> Lexer<'_, F> {
 
 /// The length of the operator of several characters that begins here.
 fn operator_length(text: &str) -> Option<usize> {
-    // Most marks stand alone, which one look at the next byte tells.
+    // Most marks stand alone, which one look at the next byte shows.
     let next = *text.as_bytes().get(1)?;
     if !b"=.>&|:<+-*/?".contains(&next) {
         return None;

@@ -6,7 +6,7 @@
 //!
 //! Inside, `tracker` decides what became of the live offer, `survival` watches its place from then
 //! on, `suppressed` keeps the last answer that was not shown, `rejected` what the user does not
-//! want to see again, `tool_edits` says which edits tell nothing or less, and `typed` counts what
+//! want to see again, `tool_edits` says which edits say nothing or less, and `typed` counts what
 //! the user typed.
 
 mod kept_share;

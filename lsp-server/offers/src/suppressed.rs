@@ -2,7 +2,7 @@
 //!
 //! While the user types exactly this text, the model continues with the same text. Whether the rest
 //! is worth showing is then known without the engine. If it may be worth it, the engine is asked,
-//! and tells how likely the rest is exactly.
+//! and says how likely the rest is exactly.
 
 use completion::document::Edit;
 use completion::stop_rule::valid_utf8_prefix;
@@ -74,7 +74,7 @@ impl Suppressed {
         self.uri == uri
     }
 
-    /// Whether it still goes on from what is typed after this edit.
+    /// Whether it still continues what is typed after this edit.
     pub fn survives(&mut self, uri: &str, edit: &Edit) -> bool {
         let elsewhere = uri != self.uri || (edit.removed == 0 && edit.inserted.is_empty());
         let at_cursor = edit.start == self.cursor() && edit.removed == 0;

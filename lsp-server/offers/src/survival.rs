@@ -1,5 +1,5 @@
-//! Edit survival: what stands at the place of an offer later. It tells how much of an accepted
-//! offer is kept, and what the user writes instead of a rejected one.
+//! Edit survival: what stands at the place of an offer later. It says how much of an accepted offer
+//! is kept, and what the user writes instead of a rejected one.
 //!
 //! A place is a range of characters that moves with the edits around it. If an edit replaces all of
 //! it, as a formatter or a cut does, its text is searched for in the whole file.
@@ -155,7 +155,7 @@ impl Watch {
                 (is_news.then_some(undone), closing || is_old)
             }
             Kind::Taken { text: taken, at_ms, next, .. } => {
-                // A daemon that slept tells of the last check that is due alone.
+                // A daemon that slept reports the last check that is due alone.
                 let age = now_ms.saturating_sub(*at_ms);
                 let due = CHECKS.iter().rposition(|(_, after)| age >= *after);
                 let Some(due) = due.filter(|due| due >= next) else { return (None, closing) };
@@ -529,7 +529,7 @@ mod tests {
         let mut desk = Desk::new("fn a() {\n    go();\n    \n}\n");
         desk.survival.not_taken("o".into(), URI.into(), 13, "go();\n    ", String::new(), 0);
         desk.edit(23, 0, "stop();", 1);
-        assert_eq!(desk.look(1), [], "the line may go on");
+        assert_eq!(desk.look(1), [], "the line may continue");
         desk.edit(30, 0, "\n    ", 2);
         assert_eq!(desk.look(2), instead("go();\n    stop();\n"));
     }

@@ -1,5 +1,5 @@
 //! Edits at the place of an offer that may mean more than one thing. Those that formatters and
-//! editors make by themselves tell nothing about the offer, though the user may have made them.
+//! editors make by themselves say nothing about the offer, though the user may have made them.
 
 use completion::document::Edit;
 use ropey::Rope;
@@ -52,9 +52,9 @@ pub fn completes_word(was: &Rope, told_from: usize, edit: &Edit, place: &Range<u
 /// blanks are trimmed, and lines are indented anew.
 fn respaces(was: &Rope, edit: &Edit, place: &Range<usize>) -> bool {
     let end = edit.start + edit.removed;
-    let is_beside = edit.start < place.start || end > place.end;
+    let is_next_to_it = edit.start < place.start || end > place.end;
     edit.removed > 0
-        && is_beside
+        && is_next_to_it
         && was.slice(edit.start..end).chars().all(char::is_whitespace)
         && edit.inserted.chars().all(char::is_whitespace)
 }

@@ -6,7 +6,7 @@
 //! offer's text appears at once, the offer is accepted. If the text is typed bit by bit, the offer
 //! is typed through. Anything else in its place is a rejection.
 //!
-//! An edit elsewhere in the document tells nothing, because other cursors, formatters and automatic
+//! An edit elsewhere in the document says nothing, because other cursors, formatters and automatic
 //! imports make such edits too. The offer then moves along with its place. It ends without a
 //! verdict if the edit changes the text that it continues ([`TextBefore`]).
 //!
@@ -68,7 +68,7 @@ pub struct Decided {
 struct Live {
     offer: Offer,
     served_at_ms: u64,
-    /// When the user last went on with it, or else when it was served.
+    /// When the user last continued it, or else when it was served.
     waits_since_ms: u64,
     /// The client confirmed that it was shown.
     shown: bool,
@@ -99,7 +99,7 @@ enum Step {
     /// The edit is elsewhere in the document. The offer moves along with its place.
     Elsewhere,
     /// The edit rewrites the place of the offer together with what is around it, as a formatter
-    /// does, or what stands before it. This tells nothing about the offer.
+    /// does, or what stands before it. This says nothing about the offer.
     Rewritten,
 }
 
@@ -593,8 +593,7 @@ impl Tracker {
         vec![outcome_event(id, *outcome, Evidence::ClientNotice)]
     }
 
-    /// The client is about to accept the offer or a word of it. The change that follows tells
-    /// which.
+    /// The client is about to accept the offer or a word of it. The change that follows says which.
     pub fn taking(&mut self, id: &str, now_ms: u64) -> Vec<EventKind> {
         let events = self.show(id, now_ms);
         match self.turn_to(id) {

@@ -44,7 +44,7 @@ impl TypedCounts {
     }
 }
 
-/// Whether a change is made in what the one before it inserted, or right beside that.
+/// Whether a change is made in what the one before it inserted, or right next to that.
 fn touches(edit: &Edit, before: &Edit) -> bool {
     let end = before.start + before.inserted.chars().count();
     edit.start <= end && before.start <= edit.start + edit.removed

@@ -1,4 +1,4 @@
-//! The learned state: all that is derived from the log beside the episodes that an update learns
+//! The learned state: all that is derived from the log besides the episodes that an update learns
 //! from. It holds the gates, the references, how each adapter fares, and the trial under way. It is
 //! the same after a restart, and after events were forgotten.
 
@@ -68,12 +68,12 @@ impl LearnedState {
         }
     }
 
-    /// Tells whether the gate started with this prior.
+    /// Returns whether the gate started with this prior.
     pub fn started_with(&self, prior: &Prior) -> bool {
         self.prior == *prior
     }
 
-    /// Applies an event. Answers a reference that the arms of the trial should be compared on.
+    /// Applies an event. Returns a reference that the arms of the trial should be compared on.
     pub fn apply(&mut self, event: &Event, label: Option<&Label>) -> Option<Reference> {
         if let Some(arms) = self.announced.take_if(|arms| event.seq >= arms.since) {
             self.trial = Some(self.begin(arms));
@@ -123,7 +123,7 @@ impl LearnedState {
         };
     }
 
-    /// Continues a stored state with the trial that runs now. Answers `false` if that trial began
+    /// Continues a stored state with the trial that runs now. Returns `false` if that trial began
     /// earlier and this state does not know it.
     pub fn resume_trial(&mut self, arms: Option<Arms>) -> bool {
         let known = self.trial.take();

@@ -57,7 +57,7 @@ pub struct References {
 }
 
 impl References {
-    /// Applies an event. Answers the reference that it makes known.
+    /// Applies an event. Returns the reference that it makes known.
     pub fn apply(&mut self, event: &Event, model_sha256: &str) -> Option<Reference> {
         match &event.kind {
             EventKind::Completion(completion) if completion.model_sha256 == model_sha256 => {
@@ -103,7 +103,7 @@ impl References {
         self.open.insert(completion.id.clone(), served);
     }
 
-    /// Tells whether updates must not learn what was typed instead of this answer.
+    /// Returns whether updates must not learn what was typed instead of this answer.
     pub fn is_held_out(&self, id: &OfferId) -> bool {
         self.held_out.iter().any(|reference| reference.id == *id)
     }

@@ -1,5 +1,5 @@
 //! What the user wrote lately, and how much of it is completions that were kept: the figure that
-//! tells what Hone is worth. Wrong offers are counted beside it.
+//! says what Hone is worth. Wrong offers are counted too.
 
 use feedback::bounded_map::BoundedMap;
 use feedback::event::{Event, EventKind, Evidence, OfferId, Outcome};

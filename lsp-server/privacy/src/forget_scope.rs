@@ -150,7 +150,7 @@ impl OffersToForget {
         let offers = self.offers.len();
         let team = match self.scope {
             Scope::Before { .. } => None,
-            _ => TeamFiles::beside(registry.folder()).note(&self.offers, self.is_everything()),
+            _ => TeamFiles::next_to(registry.folder()).note(&self.offers, self.is_everything()),
         };
         let damaged_logs = if self.scope.is_by_user() { set_aside } else { vec![] };
         let events = self.events;
@@ -217,8 +217,8 @@ impl OffersToForget {
         if !scope.is_by_user() {
             return Ok(());
         }
-        let history = HistoryFiles::beside(registry.folder()).remove();
-        let team = TeamFiles::beside(registry.folder()).remove_unfinished();
+        let history = HistoryFiles::next_to(registry.folder()).remove();
+        let team = TeamFiles::next_to(registry.folder()).remove_unfinished();
         let unnamed = registry.remove_unnamed();
         let logs = log.remove_others().map_err(anyhow::Error::from);
         history.and(team).and(unnamed).and(logs)
@@ -233,7 +233,7 @@ impl OffersToForget {
         if !self.scope.is_by_user() {
             return Ok(());
         }
-        let team = TeamFiles::beside(registry.folder());
+        let team = TeamFiles::next_to(registry.folder());
         team.forget(&self.offers, self.is_everything())?;
         match registry.read_only_reason() {
             Some(_) => Ok(()),
@@ -324,7 +324,7 @@ mod tests {
         log
     }
 
-    /// Forgets a scope; answers the ids of the offers that are left. Nothing of the forgotten ones
+    /// Forgets a scope. Returns the ids of the offers that are left. Nothing of the forgotten ones
     /// is left.
     fn left(scope: Scope) -> Vec<String> {
         let log = log();
@@ -356,7 +356,8 @@ mod tests {
         assert!(!concerns(Scope::Folder { names: names("/r") }));
     }
 
-    /// Offers in documents of these names; answers the names that are left after one is forgotten.
+    /// Makes offers in documents of these names. Returns the names that are left after one is
+    /// forgotten.
     fn left_without(recorded: &[&str], forgotten: Scope) -> Vec<String> {
         let log = MemoryLog::default();
         for (number, name) in recorded.iter().enumerate() {

@@ -1,8 +1,8 @@
 //! What of the user's work may be stored. This is decided before each completion, and before each
-//! text beside one, is stored.
+//! text next to one, is stored.
 //!
-//! Completions go on in every file. The id of an offer of which nothing may be stored is marked. So
-//! nothing that becomes of it is stored either, in whichever session and however late.
+//! Completions continue in every file. The id of an offer of which nothing may be stored is marked.
+//! So nothing that becomes of it is stored either, in whichever session and however late.
 
 // As in `lsp-server/src/lib.rs`: nothing is printed, and a module that starts a program says so.
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]

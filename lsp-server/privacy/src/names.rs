@@ -1,5 +1,5 @@
 //! The names of one file. A file can be reached by links, and on some systems by other letters, so
-//! that the text of a name does not tell which file it is.
+//! that the text of a name does not say which file it is.
 
 use feedback::bounded_map::BoundedMap;
 use host::addresses;

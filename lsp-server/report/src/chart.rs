@@ -178,7 +178,7 @@ fn draw_line(chart: &mut DaysChart, line: &Line, filled: bool) -> DrawResult {
     Ok(())
 }
 
-/// Draws the names of the lines beside short strokes, at the upper right.
+/// Draws the names of the lines next to short strokes, at the upper right.
 fn legend(root: &Area, lines: &[Line]) -> DrawResult {
     let mut x = SIZE.0 as i32 - 24;
     for line in lines.iter().rev() {

@@ -88,8 +88,8 @@ pub async fn stream(
 }
 
 /// An event without its code. Token ids are left out too, because anybody who has the vocabulary
-/// can turn them into text. So are the experts that the tokens went through, which tell something
-/// of them.
+/// can turn them into text. So are the experts that the tokens went through, which say something of
+/// them.
 pub fn without_code(event: &Event) -> Result<Value> {
     let mut value = serde_json::to_value(event)?;
     let Some(fields) = value.as_object_mut() else { return Ok(value) };

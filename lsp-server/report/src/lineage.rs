@@ -77,7 +77,7 @@ impl Lanes {
     }
 
     /// The parent's lane, if it ends there, or else a new one. In the first lane, only the
-    /// active line goes on.
+    /// active line continues.
     fn assign(&mut self, version: AdapterVersion, parent: AdapterVersion) -> u32 {
         let lane = match self.ends.get(&parent).copied() {
             Some(lane) if lane > 0 || self.active_line.contains(&version) => {

@@ -41,7 +41,7 @@ pub struct Status {
     /// file is ignored or a secret is near.
     pub withheld: u64,
     pub learner: LearnerView,
-    /// What is wrong with the settings, each with its file and line. A daemon that runs goes on
+    /// What is wrong with the settings, each with its file and line. A daemon that runs continues
     /// with the settings that it had.
     pub settings_problems: Vec<String>,
     /// Why a restart of the daemon would end completions, if it would, and what to do about it: the
@@ -323,7 +323,7 @@ pub fn screen(status: &Status, layout: Layout) -> String {
     }
     let silent = status.last_request.as_ref().filter(|last| !last.why.is_offer());
     if let Some(last) = silent {
-        let line = format!("nothing was shown. {} `hone why` tells more", last.why.sentence());
+        let line = format!("nothing was shown. {} `hone why` says more", last.why.sentence());
         fields.push(("last key", line));
     }
     if status.withheld > 0 {

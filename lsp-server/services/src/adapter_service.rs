@@ -107,7 +107,7 @@ impl AdapterService {
         AdapterChange { service: self.clone(), registry }
     }
 
-    /// Begins a change, or answers `None` while another change is under way.
+    /// Begins a change, or returns `None` while another change is under way.
     pub fn try_change(self: &Arc<Self>) -> Option<AdapterChange> {
         let registry = self.registry.clone().try_lock_owned().ok()?;
         Some(AdapterChange { service: self.clone(), registry })
@@ -153,7 +153,7 @@ impl AdapterChange {
 
     /// Loads an adapter from this file. The adapters that serve, and the one that learning starts
     /// from, stay loaded. A completion that is under way finishes on the adapter it began with.
-    /// Answers how long the engine was stopped.
+    /// Returns how long the engine was stopped.
     pub async fn load(&self, version: AdapterVersion, file: PathBuf) -> Result<Duration> {
         if version == 0 {
             return Ok(Duration::ZERO);

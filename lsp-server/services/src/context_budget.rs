@@ -22,7 +22,7 @@ const LEAST: usize = 1_000;
 /// The tokens of a prompt a second that the least amount takes.
 const LEAST_SPEED: u64 = (LEAST.div_ceil(TOKEN_CHARS) as u64).div_ceil(REST.as_secs());
 
-/// What was measured to complete more. Many more do not fit beside the text around the cursor into
+/// What was measured to complete more. Many more do not fit next to the text around the cursor into
 /// `lab.prompt_tokens`.
 const MOST: usize = 3_000;
 

@@ -1,5 +1,5 @@
 //! The derived state: the episodes and everything else that is folded from the log. From time to
-//! time it is written beside the log as a checkpoint, so that a start reads only the events after
+//! time it is written next to the log as a checkpoint, so that a start reads only the events after
 //! it. The checkpoint is only a copy. If it cannot be used, the whole log is read, and the result
 //! is the same (ADR 0005).
 
@@ -24,7 +24,7 @@ pub const CHECKPOINT_EVENTS: u64 = 5_000;
 /// The version of a checkpoint. It is raised when the content changes, or what an event means.
 const FORMAT: u32 = 2;
 
-/// The inputs of the derived state beside the log.
+/// The inputs of the derived state besides the log.
 #[derive(Debug, Clone)]
 pub struct DerivedInputs {
     pub model_sha256: String,

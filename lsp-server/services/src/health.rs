@@ -27,7 +27,7 @@ pub enum TroubleSource {
 pub struct Health(Mutex<Vec<(TroubleSource, String)>>);
 
 impl Health {
-    /// Notes a reason; answers `false` if it is known already.
+    /// Notes a reason. Returns `false` if it is known already.
     pub fn report(&self, source: TroubleSource, reason: impl Into<String>) -> bool {
         let reason = reason.into();
         let mut troubles = self.0.lock();

@@ -64,7 +64,7 @@ impl NextEditModel {
         NextEditModel { load, loading, engine, turns }
     }
 
-    /// Begins a request in place of the asker's last one. A key ends it from now on, so the text is
+    /// Begins a request instead of the asker's last one. A key ends it from now on, so the text is
     /// looked at behind this. `None` while a completion is computed.
     pub fn begin(self: &Arc<Self>, asker: usize) -> Option<Asking> {
         let mut turns = self.turns.lock();

@@ -84,7 +84,7 @@ pub enum Reason {
         path: String,
         line: u32,
     },
-    /// The user turned the next edit down.
+    /// The user rejected the next edit.
     TurnedDown,
     /// No rule fits, and the model for next edits was not asked, or its answer is not shown.
     ModelSilent {
@@ -178,10 +178,10 @@ impl Reason {
         let percent = |share: &f32| format!("{:.0} %", share * 100.0);
         match self {
             Reason::Shown => "An offer was shown.".into(),
-            Reason::TypedThrough => "The offer on screen goes on.".into(),
+            Reason::TypedThrough => "The offer on screen continues.".into(),
             Reason::Superseded => "Another key or request came first.".into(),
             Reason::Unanswered { after_ms, engine } => format!(
-                "There was no answer within {:.1} s, and you went on; the engine {}.",
+                "There was no answer within {:.1} s, and you continued; the engine {}.",
                 *after_ms as f64 / 1000.0,
                 at_work(*engine)
             ),
@@ -233,7 +233,7 @@ impl Reason {
             Reason::InAnotherFile { path, line } => {
                 format!("What you changed twice comes next in {path}:{line}, which is not open.")
             }
-            Reason::TurnedDown => "You turned this edit down.".into(),
+            Reason::TurnedDown => "You rejected this edit.".into(),
             Reason::ModelSilent { why } => why.sentence().into(),
             Reason::Forgotten => "Something was forgotten while the offer was computed.".into(),
             Reason::OutOfStep => "Hone does not know this text of the document.".into(),

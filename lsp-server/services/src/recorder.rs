@@ -119,7 +119,7 @@ impl Recorder {
     }
 
     /// Appends events to the log and folds them in. If the log cannot be written, the feedback is
-    /// lost, the status gives the reason, and completions go on.
+    /// lost, the status gives the reason, and completions continue.
     pub fn record(&self, events: Vec<EventKind>) {
         self.record_if(events, || true);
     }
@@ -229,7 +229,7 @@ impl Recorder {
         self.health.clear(TroubleSource::EventLog);
     }
 
-    /// Derives everything again from the log, because the log has changed. Answers a checkpoint, if
+    /// Derives everything again from the log, because the log has changed. Returns a checkpoint, if
     /// one is worth writing. It reads the disk.
     pub fn read_again(&self, inputs: &DerivedInputs) -> Result<Option<Checkpoint>> {
         let generation = self.log.generation();

@@ -112,7 +112,8 @@ async fn usable_registry(
     if head != active && head > 0 {
         let path = registry.adapter_file(head);
         if let Err(error) = engine.load_adapter(head, path.clone(), vec![active]).await {
-            trouble = Some(format!("{}: learning does not go on from it: {error}", path.display()));
+            let path = path.display();
+            trouble = Some(format!("{path}: learning does not continue from it: {error}"));
             registry.fall_back_from_head();
         }
     }

@@ -54,7 +54,7 @@ impl Session {
     /// Applies changes in their order. The live offer sees each of them as it happens.
     ///
     /// # Errors
-    /// The document is not served. This is told once.
+    /// The document is not served. This is reported once.
     pub fn change(&self, uri: &str, version: i32, changes: Changes) -> Result<(), SessionError> {
         self.services.touch();
         self.turn(|state, turn| state.change(turn, uri, version, changes))

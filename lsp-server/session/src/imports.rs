@@ -89,12 +89,12 @@ fn files(root: &Folder, document: &Path, imports: &str) -> Vec<Name> {
     let Some(folder) = document.parent() else { return vec![] };
     let mut found: Vec<Name> = vec![];
     let mut try_at = |stem: PathBuf| {
-        let beside = endings.iter().map(|ending| with_ending(&stem, ending));
+        let siblings = endings.iter().map(|ending| with_ending(&stem, ending));
         let indexes = INDEXES.iter().flat_map(|index| {
             let stem = stem.join(index);
             endings.iter().map(move |ending| with_ending(&stem, ending))
         });
-        let file = [stem.clone()].into_iter().chain(beside).chain(indexes);
+        let file = [stem.clone()].into_iter().chain(siblings).chain(indexes);
         let names = file.filter(|file| file != document).filter_map(|file| root.name(&file));
         let file = names.into_iter().find(|name| root.holds(name));
         found.extend(file.filter(|file| !found.contains(file)));

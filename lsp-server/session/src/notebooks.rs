@@ -168,7 +168,7 @@ impl Notebooks {
         joined.collect()
     }
 
-    /// The documents with each notebook in place of its cells.
+    /// The documents with each notebook instead of its cells.
     fn in_place_of_cells<'a>(
         &self,
         documents: &'a HashMap<String, Document>,

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Offers beside the first, if the user invokes the request.
+/// Offers in addition to the first, if the user invokes the request.
 pub const ALTERNATIVES: usize = 2;
 
 /// The time that a prompt's other code may add to an answer while the user types, and to one that
@@ -69,7 +69,7 @@ pub struct CursorContext {
     pub around: NearbyText,
     /// Since the last edit, in milliseconds.
     pub idle_ms: u64,
-    /// Offers that the user turned down on this line.
+    /// Offers that the user rejected on this line.
     pub rejects_here: u32,
 }
 
@@ -232,7 +232,7 @@ impl CursorContext {
             max_tokens: config.lab.max_tokens,
             stop_rule,
             budget: Duration::from_millis(config.lab.budget_ms),
-            // Whoever invokes it wants to see how the text goes on, however likely that is.
+            // Whoever invokes it wants to see how the text continues, however likely that is.
             min_token_probability: match trigger {
                 Trigger::Automatic => config.lab.min_token_probability,
                 Trigger::Invoked => 0.0,
@@ -312,7 +312,7 @@ pub enum Start {
 /// What is on screen at the cursor when a request comes.
 struct LiveOffer {
     /// The live offer fits what stands around the cursor.
-    goes_on: bool,
+    continues: bool,
     /// It is a single line.
     is_line: bool,
 }
@@ -373,7 +373,7 @@ impl State {
         if silence(services, &settings, &context).is_some() {
             return Ok(None);
         }
-        let live = LiveOffer { goes_on: true, is_line: false };
+        let live = LiveOffer { continues: true, is_line: false };
         let mut place = self.drawn(services, context, Trigger::Automatic, settings, live);
         place.sources = self.sources(services, uri, &place.settings);
         Ok(Some(place))
@@ -460,7 +460,7 @@ impl State {
         let abort = Arc::new(AtomicBool::new(false));
         self.current = Some(Computing { uri: context.uri.clone(), abort: abort.clone() });
         self.asked += 1;
-        if !live.goes_on {
+        if !live.continues {
             self.supersede(turn);
         }
         Ok(PendingRequest {
@@ -530,7 +530,7 @@ fn behind_entry(
 }
 
 /// The answer from what is on screen, if the user has typed along with it. An automatic request
-/// goes on with the live offer, and an invoked one with all that the user can turn to.
+/// continues the live offer, and an invoked one with all that the user can turn to.
 fn answer_from_live_offer(
     state: &mut State,
     context: &CursorContext,
@@ -546,12 +546,12 @@ fn answer_from_live_offer(
             && !breaks_line(text, rest_of_line)
     });
     let found = LiveOffer {
-        goes_on: live.is_some(),
+        continues: live.is_some(),
         is_line: live.as_ref().is_some_and(|(_, text)| !text.contains('\n')),
     };
     let known = match trigger {
         Trigger::Automatic => live.map(|live| vec![live]),
-        Trigger::Invoked if found.goes_on => state.offers.rests_at(uri, &context.text, cursor),
+        Trigger::Invoked if found.continues => state.offers.rests_at(uri, &context.text, cursor),
         Trigger::Invoked => None,
     };
     let offers = &mut state.offers;

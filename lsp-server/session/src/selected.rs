@@ -1,9 +1,9 @@
-//! The editor's suggestion list. While it is open, an offer has to go on from the entry that is
+//! The editor's suggestion list. While it is open, an offer has to continue the entry that is
 //! chosen in it, or the editor does not show it.
 
 use completion::document::{Document, Encoding, PastTheEnd, Position};
 
-/// The chosen entry as the editor tells it: `text` takes the place of `range`.
+/// The chosen entry as the editor reports it: `text` takes the place of `range`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selected {
     pub range: (Position, Position),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_goes_on_from_what_is_typed_of_it() {
+    fn an_entry_continues_from_what_is_typed_of_it() {
         let found = entry((5, 8), "findIndex").unwrap();
         assert_eq!((found.typed.as_str(), found.rest.as_str()), ("fin", "dIndex"));
         assert_eq!(entry((8, 8), "x").unwrap().rest, "x");

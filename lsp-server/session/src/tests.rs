@@ -183,7 +183,7 @@ fn texts(suggestions: &[Suggestion]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_invoked_request_offers_others_beside_what_is_on_screen() {
+async fn an_invoked_request_offers_others_next_to_what_is_on_screen() {
     let (_folder, session) = session(Duration::ZERO).await;
     let first = session.complete(URI, CURSOR, AUTOMATIC, None).await.unwrap().suggestions;
     assert_eq!(texts(&first), ["call(x);"], "one as the user types");
@@ -532,7 +532,7 @@ async fn an_answer_lies_within_the_text_wherever_it_was_asked_for() {
 /// What remained of an offer closed a bracket that the editor had closed since, and that was looked
 /// at only where the rest began with it: `f((x) => {))`.
 #[tokio::test]
-async fn a_rest_that_would_close_a_bracket_twice_does_not_go_on() {
+async fn a_rest_that_would_close_a_bracket_twice_does_not_continue() {
     let engine = ScriptedEngine { answers: &["(x) => {"], learned: None, takes: Duration::ZERO };
     let (_folder, session) = session_with(engine).await;
     session.open(URI.into(), document("f()\n"));

@@ -82,7 +82,7 @@ struct Found<'t> {
 }
 
 impl Found<'_> {
-    /// The lines that are no TOML; each is told once.
+    /// The lines that are no TOML; each is reported once.
     fn unreadable(&mut self, errors: &[Error]) {
         for error in errors {
             // What is never closed is noticed behind the last line.

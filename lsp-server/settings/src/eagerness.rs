@@ -1,4 +1,4 @@
-//! How readily Hone makes offers: one setting in place of several numbers.
+//! How readily Hone makes offers: one setting instead of several numbers.
 
 use feedback::reward::VALUE;
 use schemars::JsonSchema;

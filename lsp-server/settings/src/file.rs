@@ -4,7 +4,7 @@
 use super::{Config, Problem, check, expected, names, node, schema};
 use anyhow::{Context, Result, anyhow, bail};
 use host::paths::{MAKE_WRITABLE, lock};
-use models::file::{beside, write_atomic};
+use models::file::{with_suffix, write_atomic};
 use serde_json::Value as Json;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub struct Changed {
 /// The value is wrong, or a line of the file cannot be read. Nothing is written then.
 pub fn set(path: &Path, key: &str, value: Option<&Json>) -> Result<Changed> {
     // Another process that has read the file and not written it yet would take this change back.
-    let lock = beside(path, ".lock");
+    let lock = with_suffix(path, ".lock");
     let alone = lock::take(&lock, LOCK_LIMIT, lock::pause)?;
     let _alone = alone.with_context(|| {
         format!("{}: another process holds it; nothing was changed, try again", lock.display())
@@ -173,7 +173,7 @@ mod tests {
         (folder, path)
     }
 
-    /// Sets a key, and answers the settings that are there then.
+    /// Sets a key, and returns the settings that are there then.
     fn config(path: &Path, key: &str, value: Json) -> Config {
         set(path, key, Some(&value)).unwrap().config
     }

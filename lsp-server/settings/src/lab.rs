@@ -36,7 +36,7 @@ pub struct LabConfig {
     /// first.
     #[schemars(range(min = 256, max = 4_096))]
     pub prompt_tokens: usize,
-    /// P(accepted) from which on the gate shows an offer, in place of the one that
+    /// P(accepted) from which on the gate shows an offer, instead of the one that
     /// `completion.eagerness` stands for. 0 leaves it to that.
     #[schemars(range(min = 0.0, max = 0.99))]
     pub gate_threshold: f64,

@@ -88,7 +88,7 @@ mod tests {
         }
     }
 
-    /// An editor shows the description beside each setting, so each one has one.
+    /// An editor shows the description next to each setting, so each one has one.
     #[test]
     fn every_setting_is_described() {
         fn undescribed(schema: &Value, key: &str) -> Vec<String> {

@@ -101,7 +101,7 @@ impl Retention {
         let (app, failed) = (app.clone(), self.failed.clone());
         tokio::spawn(async move {
             let health = &app.services.health;
-            // Completions go on, whatever the check finds.
+            // Completions continue, whatever the check finds.
             match forget_older(&app, days, now_ms).await {
                 Ok(()) => health.clear(TroubleSource::Retention),
                 Err(error) => {

@@ -362,7 +362,7 @@ fn idle_limit(config: &Config, llama: &LlamaConfig) -> Option<Duration> {
     }
 }
 
-/// The path of `hone-learner`: beside this binary, unless `HONE_LEARNER` names another.
+/// The path of `hone-learner`: next to this binary, unless `HONE_LEARNER` names another.
 pub fn learner_program() -> Result<PathBuf> {
     match std::env::var_os("HONE_LEARNER").filter(|value| !value.is_empty()) {
         Some(program) => Ok(program.into()),

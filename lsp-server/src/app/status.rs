@@ -97,7 +97,7 @@ fn model_memory(resident: Resident) -> ModelMemory {
     }
 }
 
-/// The memory of this process in bytes, if the system tells it.
+/// The memory of this process in bytes, if the system reports it.
 fn memory_in_use() -> Option<u64> {
     let pid = sysinfo::get_current_pid().ok()?;
     let mut system = sysinfo::System::new();

@@ -38,7 +38,7 @@ const CONTRIBUTION_LIMIT: Duration = Duration::from_secs(1_800);
 /// an update may come, while the candidate is checked.
 const ATTEMPTS: usize = 5;
 
-/// Learning goes on from another adapter than the one that a version was composed with.
+/// Learning continues from another adapter than the one that a version was composed with.
 #[derive(Debug, thiserror::Error)]
 #[error("another adapter is learned from since; the version is tried when the next one comes")]
 struct HeadChanged;
@@ -263,7 +263,7 @@ impl App {
     }
 
     fn team_files(&self) -> TeamFiles {
-        TeamFiles::beside(&self.paths.adapters())
+        TeamFiles::next_to(&self.paths.adapters())
     }
 
     async fn frame_and_core(&self) -> Result<(Frame, Core)> {

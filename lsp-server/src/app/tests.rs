@@ -35,7 +35,7 @@ const CURSOR: Position = Position { line: 1, column: 4 };
 const ANSWERS: &[&str] = &["call(x);", "call(y);", "close();"];
 const AUTOMATIC: Trigger = Trigger::Automatic;
 
-/// A trial of a candidate whose adapter answers `learned`. Answers the adapter that serves
+/// A trial of a candidate whose adapter answers `learned`. Returns the adapter that serves
 /// afterwards, and the status screen.
 async fn trial_of(learned: &'static [&'static str]) -> (AdapterVersion, String) {
     let engine = ScriptedEngine { learned: Some(learned), ..fixtures::engine(ANSWERS) };
@@ -150,7 +150,7 @@ async fn where_a_candidate_cannot_answer_the_adapter_that_serves_does() {
     assert_eq!(told, "adapter v1 cannot answer, so the model does; its trial waits meanwhile");
 }
 
-/// Waits for the checkpoint, which another thread writes. Answers its log position.
+/// Waits for the checkpoint, which another thread writes. Returns its log position.
 async fn checkpointed(app: &App) -> u64 {
     loop {
         if let Some(checkpoint) = app.services.recorder.log().checkpoint().unwrap() {
@@ -317,7 +317,7 @@ impl EventLog for LogOnFullDisk {
 }
 
 /// The disk was full for a moment: while an offer was made, or while the text of the offer came
-/// into the document. The editor confirms the acceptance afterwards. Answers what the editor is
+/// into the document. The editor confirms the acceptance afterwards. Returns what the editor is
 /// told and the outcomes in the log.
 async fn accepted_over_a_full_disk(while_offered: bool) -> (Result<()>, Vec<Outcome>) {
     let (_folder, home) = home();

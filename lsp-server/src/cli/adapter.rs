@@ -60,9 +60,9 @@ enum AdapterCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Tell how an adapter came to be: its labels, its training, how far it is from the base
+    /// Show how an adapter came to be: its labels, its training, how far it is from the base
     ///
-    /// Without a version, it also tells how the newest adapter fares against what served before
+    /// Without a version, it also shows how the newest adapter fares against what served before
     /// it. An update must prove itself: until it has, it answers a part of the requests.
     Show {
         /// A version from `hone adapter`; the one that serves if left out
@@ -74,7 +74,7 @@ enum AdapterCommand {
     },
     /// Serve this adapter from the next completion on; 0 is the model alone
     ///
-    /// Learning goes on from it.
+    /// Learning continues from it.
     Use {
         /// A version from `hone adapter`
         #[arg(value_parser = version)]
@@ -268,7 +268,7 @@ async fn import(
     let hyper = &config.lab.ppo;
     if (adapter.rank, adapter.alpha) != (hyper.lora_rank, hyper.lora_alpha) {
         say!(
-            "note: learning goes on from it with its own rank {} and alpha {}; the settings hold \
+            "note: learning continues from it with its own rank {} and alpha {}; the settings hold \
              for an adapter that starts from the model",
             adapter.rank,
             adapter.alpha
@@ -344,7 +344,7 @@ fn list(registry: &Registry, json: bool) -> Result<()> {
         return Ok(());
     }
     if registry.entries().is_empty() {
-        say!("nothing learned yet: `hone status` tells how many labels are missing")?;
+        say!("nothing learned yet: `hone status` says how many labels are missing")?;
         return Ok(());
     }
     say!("{}", adapters_table(registry, output::layout()))?;

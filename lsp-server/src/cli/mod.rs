@@ -232,13 +232,13 @@ enum Command {
     /// Say of each path on stdin whether Hone may read the file unasked (`hone rehearse`)
     #[command(hide = true)]
     Readable,
-    /// Write the session that an editor tells on stdin as a recording (Hone: Record This Session)
+    /// Write the session that an editor sends on stdin as a recording (Hone: Record This Session)
     #[command(hide = true)]
     Record,
     /// Measure what Hone would give you, on your own git history
     ///
     /// A simulated developer types your real commits into a temporary daemon,
-    /// accepts what matches and rejects the rest; `hone rehearse --help` tells more.
+    /// accepts what matches and rejects the rest; `hone rehearse --help` says more.
     #[command(disable_help_flag = true)]
     Rehearse {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

@@ -199,7 +199,7 @@ fn problem(home: &Paths, configured: &Configured) -> Option<String> {
 
 fn list(store: &Store, catalogue: &Catalogue, configured: Option<&str>) -> Result<()> {
     say!("{}", models_table(store, catalogue, configured, output::layout()))?;
-    tell!("a line: estimated for two cores; `hone doctor` tells how fast this machine answers");
+    tell!("a line: estimated for two cores; `hone doctor` says how fast this machine answers");
     tell!("learns: no means that the model serves as it is, and nothing is learned on it");
     tell!("–: writes next edits (`completion.next_edit_model`), and completes no code");
     tell!("~ before a size: the first pull asks the hub for the exact size and the checksum");

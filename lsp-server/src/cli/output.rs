@@ -29,7 +29,7 @@ macro_rules! emit {
     };
 }
 
-/// The environment variable that tells the width where the output is no terminal, as it tells it
+/// The environment variable that states the width where the output is no terminal, as it states it
 /// to clap. Neovim sets it for what it shows in a window.
 const COLUMNS: &str = "COLUMNS";
 

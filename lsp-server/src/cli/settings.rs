@@ -1,5 +1,5 @@
 //! Settings and models for commands that show or repair something. They work whatever the
-//! settings are: what is wrong counts as not set, and is told.
+//! settings are: what is wrong counts as not set, and is reported.
 
 use crate::app::startup::{configured_manifest, configured_next_edit_manifest, next_edit_manifest};
 use adapters::registry::Registry;

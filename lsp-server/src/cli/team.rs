@@ -147,7 +147,7 @@ async fn leave(home: &Paths) -> Result<()> {
         config::change(home, key, None).await?;
     }
     say!("left: nothing more is sent or received")?;
-    say!("what serves goes on; `hone adapter use 0` serves the model alone")?;
+    say!("what serves continues to serve; `hone adapter use 0` serves the model alone")?;
     say!("end `hone-team node`, if it still runs")?;
     Ok(())
 }
@@ -173,7 +173,7 @@ async fn receive(home: &Paths, json: bool) -> Result<()> {
     let mut text = vec![];
     std::io::stdin().lock().take(MESSAGE_BYTES_MAX + 1).read_to_end(&mut text)?;
     ensure!(text.len() as u64 <= MESSAGE_BYTES_MAX, "stdin: over {MESSAGE_BYTES_MAX} bytes");
-    let path = TeamFiles::beside(&home.adapters()).message_file()?;
+    let path = TeamFiles::next_to(&home.adapters()).message_file()?;
     models::file::write_atomic(&path, &text)
         .with_context(|| format!("{}: cannot be written", path.display()))?;
     let command = Command::Receive { message: path.clone() };
@@ -202,7 +202,7 @@ fn told(received: &Received) -> String {
 async fn status(home: &Paths, as_json: bool) -> Result<()> {
     let configured = Configured::noted(home);
     let (team, lab) = (&configured.config.team, &configured.config.lab);
-    let files = TeamFiles::beside(&home.adapters());
+    let files = TeamFiles::next_to(&home.adapters());
     let ledger = files.ledger()?;
     // Without the model's file only the numbers of the frame are missing.
     let manifest = configured.model();

@@ -98,7 +98,7 @@ enum Refusal {
     Older,
 }
 
-/// Connects to a running daemon, once its model is loaded; answers `None` if there is none.
+/// Connects to a running daemon, once its model is loaded. Returns `None` if there is none.
 pub async fn connect(home: &Paths, command: Command) -> Result<Option<Connection>> {
     match dial(home, command).await? {
         Ok(mut connection) => match connection.loaded(home).await? {
@@ -129,7 +129,7 @@ pub async fn connect_settled(home: &Paths, command: Command) -> Result<Option<Co
     }
 }
 
-/// Tells whether a daemon that started after [`connect_settled`] had found none holds the log,
+/// Returns whether a daemon that started after [`connect_settled`] had found none holds the log,
 /// which made reading the files fail with this error. The caller then asks that daemon.
 pub fn has_started_since(home: &Paths, error: &anyhow::Error) -> bool {
     let in_use = matches!(error.downcast_ref(), Some(LogError::InUse { .. }));
@@ -271,7 +271,7 @@ fn last_line(log: &Path) -> String {
     }
 }
 
-/// Asks a running daemon for a change; answers false if none runs.
+/// Asks a running daemon for a change. Returns false if none runs.
 ///
 /// # Errors
 /// The daemon refuses; the error gives its reason.
@@ -283,7 +283,7 @@ pub async fn ask(home: &Paths, command: Command) -> Result<bool> {
     }
 }
 
-/// Asks a running daemon; answers `None` if none runs.
+/// Asks a running daemon. Returns `None` if none runs.
 pub async fn question<T: DeserializeOwned>(home: &Paths, command: Command) -> Result<Option<T>> {
     let Some(mut connection) = connect_settled(home, command).await? else { return Ok(None) };
     let mut text = String::new();

@@ -164,7 +164,7 @@ impl EditorState {
         *folders = left.into();
     }
 
-    /// Takes a message of the daemon; answers whether the editor should get it.
+    /// Takes a message of the daemon. Returns whether the editor should get it.
     pub fn from_daemon(&mut self, body: &[u8]) -> bool {
         let Ok(message) = serde_json::from_slice::<Value>(body) else { return true };
         if message.get("method").is_some() {

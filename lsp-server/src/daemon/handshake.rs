@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((hello.protocol, hello.command), (9, Command::Unknown));
     }
 
-    /// The fields of a command lie beside those of `Hello` in JSON, so a name that both have would
+    /// The fields of a command lie next to those of `Hello` in JSON, so a name that both have would
     /// be lost.
     #[test]
     fn every_command_is_read_as_it_was_written() {

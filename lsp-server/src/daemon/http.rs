@@ -133,7 +133,7 @@ async fn start(app: &Arc<App>, port: u16, token: Token) -> Result<Open> {
     }
 }
 
-/// Names the program that has a port, as far as the system tells, and a port that is free.
+/// Names the program that has a port, as far as the system reports it, and a port that is free.
 fn taken(port: u16) -> anyhow::Error {
     let by = listener_on(port).unwrap_or_else(|| "another program".into());
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();

@@ -1,6 +1,6 @@
-//! The messages beside LSP that clients written for GitHub's Copilot send: requests about an
-//! account, which Hone does not need, and, from clients of the older agent, requests of their own
-//! for completions.
+//! The messages in addition to LSP that clients written for GitHub's Copilot send: requests about
+//! an account, which Hone does not need, and, from clients of the older agent, requests of their
+//! own for completions.
 
 use completion::document::Position;
 use serde::{Deserialize, Serialize};

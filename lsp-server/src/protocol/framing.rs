@@ -49,7 +49,7 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
         Frames { reader, in_noise: false }
     }
 
-    /// Reads the next message; answers `None` at the end of the stream, also if it ends within a
+    /// Reads the next message. Returns `None` at the end of the stream, also if it ends within a
     /// message. The future must not be dropped before it is ready.
     pub async fn next(&mut self) -> io::Result<Option<Frame>> {
         let mut length = None;
@@ -105,8 +105,8 @@ impl<R: AsyncBufRead + Unpin> Frames<R> {
 
 fn classify(line: &[u8]) -> Line {
     let lower = line.to_ascii_lowercase();
-    // The header also counts behind noise, because a client that sent half a message may go on with
-    // a whole one.
+    // The header also counts behind noise, because a client that sent half a message may continue
+    // with a whole one.
     if let Some(at) = lower.windows(LENGTH.len()).position(|part| part == LENGTH) {
         let value = std::str::from_utf8(lower[at + LENGTH.len()..].trim_ascii());
         return match value.ok().and_then(|value| value.parse().ok()) {

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    /// Guards a transport that repeats what it gets; answers what the transport and the client got.
+    /// Guards a transport that repeats what it gets. Returns what the transport and the client got.
     async fn through(wire: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut heard, mut answers) = (vec![], vec![]);
         guard(wire, &mut answers, |mut read, mut write| {

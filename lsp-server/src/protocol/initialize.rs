@@ -146,7 +146,7 @@ pub fn early_answer(message: &Value) -> Option<EarlyAnswer> {
     Some(EarlyAnswer { result, messages })
 }
 
-/// The capability by which a client tells of every notebook, of any type and with all its cells.
+/// The capability by which a client reports every notebook, of any type and with all its cells.
 fn notebook_sync() -> OneOf<NotebookDocumentSyncOptions, NotebookDocumentSyncRegistrationOptions> {
     let every =
         NotebookSelector::ByNotebook { notebook: Notebook::String("*".into()), cells: None };

@@ -138,7 +138,7 @@ impl Scanner {
 }
 
 impl Text {
-    /// Takes a byte; answers whether it is the quote at the end.
+    /// Takes a byte. Returns whether it is the quote at the end.
     fn ends_with(&mut self, byte: u8) -> bool {
         if byte == b'"' && !self.is_escaped {
             self.is_open = false;

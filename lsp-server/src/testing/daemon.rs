@@ -51,7 +51,7 @@ impl TestDaemon {
         TestDaemon { app, log, _folder: folder }
     }
 
-    /// Connects an editor; answers its end of the connection. The other end is served in the same
+    /// Connects an editor. Returns its end of the connection. The other end is served in the same
     /// way as the daemon's socket. The socket belongs to no runtime yet.
     pub fn connect(&self) -> Socket {
         let (ours, theirs) = Socket::pair().unwrap();

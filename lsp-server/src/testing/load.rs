@@ -41,7 +41,7 @@ fn resident_mb() -> f64 {
     kb.unwrap_or(0.0) / 1024.0
 }
 
-/// Writes one line: accepts one offer, types the next one out, and rejects the third. Answers the
+/// Writes one line: accepts one offer, types the next one out, and rejects the third. Returns the
 /// number of offers.
 async fn write_line(session: &Session, editor: usize, number: u64) -> u64 {
     let uri = format!("file:///{editor}-{}.rs", number / 200);

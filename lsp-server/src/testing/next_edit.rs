@@ -113,7 +113,7 @@ impl User {
         self.editor.until(|message| message["id"] == id && message["method"].is_null()).await
     }
 
-    /// Renames what two lines call; answers how long the next edit takes from the second change on,
+    /// Renames what two lines call. Returns how long the next edit takes from the second change on,
     /// and whether there is one.
     async fn edit_twice(&mut self, line: u32, new: &str) -> (Duration, bool) {
         let rest = self.lines[line as usize].strip_prefix(CALL).expect("the line calls something");
@@ -129,7 +129,7 @@ impl User {
         (began.elapsed(), !edits.is_empty())
     }
 
-    /// Types a key; answers how long its completion takes.
+    /// Types a key. Returns how long its completion takes.
     async fn key(&mut self, line: u32, column: u32) -> Duration {
         let began = Instant::now();
         self.change(line, column, 0, "x").await;

@@ -329,7 +329,7 @@ fn take_from_cache(
     }
     progress.note(&format!("{} is in the hub's cache at {}", manifest.name, blob.display()));
     // The copy gets a name of its own. The part of a download may still be good.
-    let copy = file::beside(path, ".cached");
+    let copy = file::with_suffix(path, ".cached");
     remove(&copy).map_err(Fault::local(&copy))?;
     fs::hard_link(&blob, &copy)
         .or_else(|_| fs::copy(&blob, &copy).map(drop))

@@ -50,7 +50,7 @@ pub(crate) fn fetch(
 
 /// Returns where a wheel lies while it is fetched.
 pub(crate) fn archive_path(part: &Path, wheel: &Wheel) -> PathBuf {
-    file::beside(part, &format!(".{}.whl", normalized(&wheel.package)))
+    file::with_suffix(part, &format!(".{}.whl", normalized(&wheel.package)))
 }
 
 /// Fetches one wheel to a file next to `part`, and checks it.

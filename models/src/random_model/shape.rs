@@ -59,7 +59,7 @@ impl Shape {
         if self.experts.is_some() { "qwen3moe" } else { "qwen2" }
     }
 
-    /// The metadata that tell the sizes, without the architecture's name.
+    /// The metadata that state the sizes, without the architecture's name.
     pub(super) fn sizes(&self) -> Vec<(&'static str, u32)> {
         let mut sizes = vec![
             ("block_count", self.layers),

@@ -69,7 +69,7 @@ local function pull(path, name)
       end
       -- The line names what was asked and by which way.
       local why = server.error_line(result)
-      notify.say(why .. '; `:Hone setup` goes on where it ended', vim.log.levels.ERROR)
+      notify.say(why .. '; `:Hone setup` continues where it ended', vim.log.levels.ERROR)
     end
   )))
 end

@@ -146,7 +146,7 @@ function M.next_edit()
   return next_edit.next()
 end
 
---- Turns the next edit down. Returns false if there is none.
+--- Rejects the next edit. Returns false if there is none.
 function M.dismiss_edit()
   return next_edit.dismiss()
 end

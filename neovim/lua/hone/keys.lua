@@ -70,7 +70,7 @@ local actions = {
     run = next_edit.next,
     modes = { 'n', 'i' },
   },
-  dismiss_edit = { does = 'turn the next edit down', run = next_edit.dismiss, modes = { 'n' } },
+  dismiss_edit = { does = 'reject the next edit', run = next_edit.dismiss, modes = { 'n' } },
 }
 
 local function raw(key)

@@ -492,7 +492,7 @@ function M.next()
   return true
 end
 
---- Turns the next edit down.
+--- Rejects the next edit.
 ---@return boolean whether there was one
 function M.dismiss()
   if elsewhere then

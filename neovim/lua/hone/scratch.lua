@@ -3,7 +3,7 @@
 
 local M = {}
 
-local ADVICE = 'Grey text is an offer: Tab accepts it, CTRL-] rejects it, typing goes on.'
+local ADVICE = 'Grey text is an offer: Tab accepts it, CTRL-] rejects it, typing continues.'
 
 ---@class hone.Scratch
 ---@field name string the language for people

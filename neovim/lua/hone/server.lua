@@ -111,7 +111,7 @@ local function wanted(buf)
     and not vim.list_contains(options.current.exclude_filetypes, filetype)
 end
 
---- Tells what is wrong or missing, and no second time if it is still the same.
+--- Reports what is wrong or missing, and no second time if it is still the same.
 ---@param message string
 ---@param level? integer
 local function tell_missing(message, level)

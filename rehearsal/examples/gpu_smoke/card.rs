@@ -1,4 +1,4 @@
-//! The NVIDIA card, as nvidia-smi tells of it.
+//! The NVIDIA card, as nvidia-smi reports it.
 
 use serde::Serialize;
 use std::process::Command;

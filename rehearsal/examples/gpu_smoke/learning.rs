@@ -20,7 +20,7 @@ const UPDATE_LIMIT: Duration = Duration::from_secs(120);
 /// Lines that are above the first one that is asked in.
 const LINES_ABOVE: usize = 80;
 
-/// Requests of each kind, with an update running beside and without.
+/// Requests of each kind, with an update running and without.
 const REQUESTS: usize = 120;
 
 /// The pause of a typist between two requests.
@@ -180,14 +180,14 @@ fn run_job(bench: &Bench, folder: &Path, job: &Value, on_gpu: bool, times: usize
     Ok(json!({"runs": runs, "vram_mib": vram}))
 }
 
-/// Requests while updates run, beside requests while learning is paused.
-pub fn beside(bench: &Bench, shape: &str) -> Result<Value> {
+/// Requests while updates run, next to requests while learning is paused.
+pub fn during_updates(bench: &Bench, shape: &str) -> Result<Value> {
     let settings = format!("lab.batch_episodes = {LABELS}\n");
     let served = Served::start(bench, &bench.lines_model(shape), &settings, &[])?;
     served.hone(&["pause", "learning"])?;
     let mut typist = Typist { served: &served, lines: lines(), turns: 0 };
     let requests = bench.count(REQUESTS);
-    let (mut alone, mut beside) = (vec![], vec![]);
+    let (mut alone, mut during) = (vec![], vec![]);
     for _ in 0..3 {
         typist.turn()?;
     }
@@ -197,15 +197,15 @@ pub fn beside(bench: &Bench, shape: &str) -> Result<Value> {
     }
     served.hone(&["resume", "learning"])?;
     let since = Instant::now();
-    while beside.len() < requests && since.elapsed() < UPDATE_LIMIT / 2 {
+    while during.len() < requests && since.elapsed() < UPDATE_LIMIT / 2 {
         let trains = is_training(&served)?;
         let ms = typist.turn()?;
         if trains && is_training(&served)? {
-            beside.push(ms);
+            during.push(ms);
         }
         std::thread::sleep(PAUSE);
     }
-    ensure!(beside.len() > 10, "only {} requests ran beside an update", beside.len());
+    ensure!(during.len() > 10, "only {} requests ran during an update", during.len());
     let side = |ms: &[f64]| {
         json!({
             "requests": ms.len(),
@@ -213,10 +213,10 @@ pub fn beside(bench: &Bench, shape: &str) -> Result<Value> {
             "p95_ms": quantile(ms, 0.95),
         })
     };
-    let added = |q| Some(quantile(&beside, q)? / quantile(&alone, q)? - 1.0);
+    let added = |q| Some(quantile(&during, q)? / quantile(&alone, q)? - 1.0);
     Ok(json!({
         "alone": side(&alone),
-        "beside": side(&beside),
+        "beside": side(&during),
         "added_p50": added(0.5),
         "added_p95": added(0.95),
         "updates": served.status()?["learner"]["updates"],

@@ -5,7 +5,7 @@
 //!   gpu_smoke --bin bundle/bin --like metadata.gguf --work /tmp/smoke --out report.json
 //!
 //! The report is written after every step, so that a run that is cut off keeps what it has. A step
-//! that fails is recorded and the next one goes on. docs/lab/gpu-smoke.md says what is measured.
+//! that fails is recorded and the next one continues. docs/lab/gpu-smoke.md says what is measured.
 
 mod card;
 mod full;
@@ -28,7 +28,7 @@ const STEP_MIN: Duration = Duration::from_secs(15);
 
 #[derive(Parser)]
 struct Arguments {
-    /// The folder with hone, hone-learner and the programs beside them
+    /// The folder with hone, hone-learner and the programs next to them
     #[arg(long)]
     bin: PathBuf,
     /// A model, or the metadata of one: its tokenizer is used
@@ -46,7 +46,7 @@ struct Arguments {
     /// Only the steps whose names begin with one of these
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Serve this shape in place of every other one, to try the program on a small machine
+    /// Serve this shape instead of every other one, to try the program on a small machine
     #[arg(long)]
     shape: Option<String>,
     /// Measure fewer keys and requests
@@ -193,7 +193,7 @@ fn main() -> Result<()> {
     report.step("logits 0.5b", || parity::logits(bench, "0.5b"))?;
     report.step("gradient 0.5b", || parity::gradient(bench, "0.5b"))?;
     report.step("full 1.5b", || full::measure(bench, "1.5b"))?;
-    report.step("beside 1.5b", || learning::beside(bench, "1.5b"))?;
+    report.step("beside 1.5b", || learning::during_updates(bench, "1.5b"))?;
     report.step("logits 7b", || parity::logits(bench, "7b"))?;
     report.step("gradient 1.5b", || parity::gradient(bench, "1.5b"))?;
     report.step("keys 1.5b", || keys::measure(bench, "1.5b"))?;

@@ -86,7 +86,7 @@ impl Served {
         Ok(status["model"]["backend"].as_str().context("no backend in the status")?.to_owned())
     }
 
-    /// Runs `hone` with these arguments; answers what it prints.
+    /// Runs `hone` with these arguments. Returns what it prints.
     pub fn hone(&self, arguments: &[&str]) -> Result<String> {
         let mut hone = Command::new(&self.hone);
         hone.env("HONE_HOME", self.home.path()).envs(self.environment.iter().cloned());
@@ -101,7 +101,7 @@ impl Served {
         Ok(events.into_iter().filter(|event| event["event"] == "completion").collect())
     }
 
-    /// Replaces a document by `text`, and asks at its end. Answers the time in milliseconds from
+    /// Replaces a document by `text`, and asks at its end. Returns the time in milliseconds from
     /// the change to the answer, and the first item.
     pub fn ask(&self, uri: &str, text: &str) -> Result<(f64, Option<Item>)> {
         let last = text.rsplit('\n').next().unwrap_or_default();

@@ -59,7 +59,7 @@ impl Shown {
 
     /// Share of offers that are not shown, share of the shown that is accepted, share of
     /// the accepted characters that is kept.
-    fn beside(&self, all: &Shown) -> [f32; 3] {
+    fn compared_with(&self, all: &Shown) -> [f32; 3] {
         [
             1.0 - self.offers / all.offers.max(1.0),
             self.reward / self.offers.max(1.0),
@@ -99,7 +99,7 @@ fn print_replay(offers: &[Offer], json: bool) {
         let cut =
             Shown::of(offers, |offer| f32::from(u8::from(f64::from(offer.probability) >= from)));
         let served = Shown::of(offers, |offer| offer.propensities[index]);
-        (from, cut.beside(&all), served.beside(&all))
+        (from, cut.compared_with(&all), served.compared_with(&all))
     });
     let rows: Vec<_> = rows.collect();
     if json {

@@ -1,4 +1,5 @@
-//! Tells what the part of an adapter that a team shares is worth, and the private part beside it.
+//! Measures what the part of an adapter that a team shares is worth, and the private part next to
+//! it.
 //!
 //!   hone-lab team-parts --model base.gguf --rounds 4 \
 //!     --member rich=rich.past.jsonl,rich.later.jsonl --member … --newcomer ann=ann.later.jsonl
@@ -161,8 +162,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for member in &members {
         let Some(later) = &member.later else { continue };
         let alone = team.learn_privately(None, &member.past)?;
-        let beside = team.learn_privately(Some(shared), &member.past)?;
-        let arms = [("private", alone), ("team", team.lora(shared)?), ("team + private", beside)];
+        let with_shared = team.learn_privately(Some(shared), &member.past)?;
+        let arms =
+            [("private", alone), ("team", team.lora(shared)?), ("team + private", with_shared)];
         let arms = arms.map(|(arm, lora)| (arm.to_owned(), lora));
         team.report(&member.name, later, &arms)?;
     }
@@ -285,7 +287,7 @@ impl Team<'_> {
         Ok(core)
     }
 
-    /// Returns what somebody learns for themselves, beside the shared part if there is one.
+    /// Returns what somebody learns for themselves, in addition to the shared part if there is one.
     fn learn_privately(&self, shared: Option<&Core>, past: &[Texts]) -> anyhow::Result<Lora> {
         let shape = &self.base.model.shape;
         let Hyper { lora_rank, lora_alpha, .. } = self.hyper;
@@ -303,7 +305,7 @@ impl Team<'_> {
         Ok(lora)
     }
 
-    /// Prints how many lines of somebody's later texts each arm gives, beside the plain model.
+    /// Prints how many lines of somebody's later texts each arm gives, next to the plain model.
     fn report(&self, name: &str, later: &Texts, arms: &[(String, Lora)]) -> anyhow::Result<()> {
         let (base, of_base) = self.score(later, None)?;
         println!("{}", json!({ "member": name, "arm": "base", "scores": base }));

@@ -149,7 +149,7 @@ pub struct Arguments {
     /// FIM template of the model, where its vocabulary does not tell
     #[arg(long, hide_short_help = true, value_name = "NAME")]
     pub template: Option<String>,
-    /// The `hone` to run [default: the one beside this program]
+    /// The `hone` to run [default: the one next to this program]
     #[arg(long, hide_short_help = true, value_name = "PATH")]
     pub hone: Option<PathBuf>,
     /// Have each offer rated from 0 to 10 by a model behind this OpenAI-compatible
@@ -272,7 +272,7 @@ impl Arguments {
         self.noise.iter().rev().find_map(share).unwrap_or(NOISE)
     }
 
-    /// Returns what happens beside the developer's typing, each once and in one order.
+    /// Returns what happens in addition to the developer's typing, each once and in one order.
     pub fn disturbances(&self) -> Vec<Disturbance> {
         let is_on = |one: &Disturbance| self.noise.contains(&Noise::Disturbance(*one));
         Disturbance::value_variants().iter().copied().filter(is_on).collect()

@@ -144,7 +144,7 @@ impl<'a> Setup<'a> {
         );
         let hone = match &arguments.hone {
             Some(path) => path.clone(),
-            None => hone_beside()?,
+            None => hone_in_folder()?,
         };
         let model = match &arguments.model {
             Some(path) if path.is_file() => path.clone(),
@@ -362,7 +362,7 @@ fn joined(results: Vec<RunResult>) -> Result<RunResult> {
 }
 
 /// The program `hone` in the folder of this program.
-fn hone_beside() -> Result<PathBuf> {
+fn hone_in_folder() -> Result<PathBuf> {
     let own = std::env::current_exe().context("cannot find this program's own path")?;
     let path = own.with_file_name(format!("hone{}", std::env::consts::EXE_SUFFIX));
     if !path.is_file() {

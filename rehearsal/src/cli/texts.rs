@@ -20,7 +20,7 @@ pub struct TextsArguments {
     /// Only commits whose author's name or mail address contains this text
     #[arg(long, value_name = "TEXT")]
     author: Option<String>,
-    /// The newest commit, in hex, in place of the one that is checked out
+    /// The newest commit, in hex, instead of the one that is checked out
     #[arg(long, value_name = "COMMIT")]
     head: Option<String>,
     /// So many of the newest commits

@@ -1,6 +1,6 @@
-//! What happens in a document beside the developer's typing: a formatter runs on save, another tool
-//! puts an import in, a second cursor edits elsewhere. None of it says anything about an offer, so
-//! no label may come of it.
+//! What happens in a document in addition to the developer's typing: a formatter runs on save,
+//! another tool puts an import in, a second cursor edits elsewhere. None of it says anything about
+//! an offer, so no label may come of it.
 //!
 //! It is drawn for each place from random numbers of its own, so that the developer does the same
 //! with it and without it.

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_such_names_beside_a_repository_are_no_files_of_it() {
+    fn folders_of_such_names_next_to_a_repository_are_no_files_of_it() {
         let folder = tempfile::tempdir().unwrap();
         Repository::init(folder.path()).unwrap();
         for name in ["config", "shallow", "src/config"] {

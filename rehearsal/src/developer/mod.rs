@@ -6,7 +6,7 @@
 //!   of its exact beginning. It is accepted.
 //! - A **near** offer is not right, but has at least [`MIN_NEAR_CHARS`] characters and a similarity
 //!   of at least [`NEAR`] to the rest of the line (normalised Damerau-Levenshtein similarity). It
-//!   is accepted, and what differs is mended.
+//!   is accepted, and what differs is fixed.
 //! - Any other offer is **wrong**. It is rejected.
 //!
 //! `noise` is how often the developer slips. That share of the offers they would accept is not
@@ -34,9 +34,9 @@ use strsim::normalized_damerau_levenshtein;
 /// An offer that is only the beginning of the rest of the line is worth a key press from this
 /// length on.
 pub const MIN_PREFIX_CHARS: usize = 10;
-/// A shorter offer is not worth mending.
+/// A shorter offer is not worth fixing.
 pub const MIN_NEAR_CHARS: usize = 15;
-/// From this similarity on, mending is less work than typing.
+/// From this similarity on, fixing is less work than typing.
 pub const NEAR: f64 = 0.85;
 /// An editor does not show a shorter offer unless the user asks for it by hand, which the developer
 /// never does. Typing it is as fast as reading it.
@@ -44,7 +44,7 @@ pub const MIN_OFFER_CHARS: usize = 4;
 /// The noise of a rehearsal by default.
 pub const NOISE: f64 = 0.05;
 
-// Mending costs more than a key press, so the offer must be longer to be worth it.
+// Fixing costs more than a key press, so the offer must be longer to be worth it.
 const _: () = assert!(MIN_PREFIX_CHARS < MIN_NEAR_CHARS);
 
 /// Share of rejects by Escape. What neither share covers is rejected by typing on.
@@ -162,7 +162,7 @@ pub enum OfferOutcome {
     Accepted {
         chars: usize,
     },
-    /// Accepted and mended: `chars` of its `of` characters stayed.
+    /// Accepted and fixed: `chars` of its `of` characters stayed.
     Mended {
         chars: usize,
         of: usize,
@@ -272,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nearly_right_is_mended_between_its_right_ends() {
+    fn what_is_nearly_right_is_fixed_between_its_right_ends() {
         let (offered, rest) = ("compute_total(größe, items)", "compute_total(breiten, items)");
-        assert_eq!(action(offered, rest), Action::Reject(RejectBy::Waiting), "too much to mend");
+        assert_eq!(action(offered, rest), Action::Reject(RejectBy::Waiting), "too much to fix");
         let (offered, rest) = ("compute_total(größe, items)", "compute_total(größen, items)");
         let Action::Mend { head, tail } = action(offered, rest) else { panic!("near enough") };
         assert_eq!(

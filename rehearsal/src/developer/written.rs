@@ -39,7 +39,7 @@ pub struct Amount {
 }
 
 /// Draws some hunks of as many of the newest `commits` as there are. They come in no order; each
-/// has the place of its commit in the history beside it.
+/// has the place of its commit in the history next to it.
 pub fn draw(
     history: &History,
     commits: usize,

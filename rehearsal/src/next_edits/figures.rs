@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Keys of a move to another line: one a line, up to this many.
 const MOVE_KEYS_MAX: usize = 6;
-/// Keys of a move to another file, beside those of the line.
+/// Keys of a move to another file, in addition to those of the line.
 const FILE_KEYS: usize = 4;
 /// Keys that delete something within a line: one a character, up to this many.
 const DELETE_KEYS_MAX: usize = 4;
@@ -17,7 +17,7 @@ const DELETE_KEYS_MAX: usize = 4;
 const DELETE_LINE_KEYS: usize = 2;
 /// Keys that take an offer: one goes there, and one makes the edit.
 const TAKE_KEYS: usize = 2;
-/// The key that turns an offer down.
+/// The key that rejects an offer.
 const ESCAPE_KEYS: usize = 1;
 
 /// How often a change has been made before it can be known.
@@ -114,7 +114,7 @@ impl EditFigures {
         self.keys_saved += by_hand as i64 - TAKE_KEYS as i64;
     }
 
-    pub fn turned_down(&mut self) {
+    pub fn rejected(&mut self) {
         self.offers.push(false);
         self.keys_saved -= ESCAPE_KEYS as i64;
     }
@@ -211,7 +211,7 @@ fn table(all: &[EditFigures]) -> String {
         "{table}\nplaces: lines changed in place, and runs of deleted lines. repeated: changed as \
          two others before\nin the commit. keys saved: letters, deletions and moves that right \
          edits spared, less {TAKE_KEYS} for\neach that was taken and {ESCAPE_KEYS} for each that \
-         was turned down.\n"
+         was rejected.\n"
     )
 }
 
@@ -234,7 +234,7 @@ mod tests {
         // 4 keys that delete two lines, 1 and 4 to go to another file, less 2.
         figures.taken(&deleted, Move { lines: 1, is_other_file: true });
         assert_eq!(figures.keys_saved, 20);
-        figures.turned_down();
+        figures.rejected();
         figures.by_hand(3);
         let figures = figures.finished();
         assert_eq!((figures.keys_saved, figures.lines, figures.lines_done), (19, 6, 3));

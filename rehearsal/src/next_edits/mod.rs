@@ -1,8 +1,8 @@
 //! A rehearsal of next edits. The developer makes each commit as edits: a line that changes is
 //! changed in place, lines that go are deleted, and new ones are written, file by file and from top
 //! to bottom. After each of these steps the server is asked for the next edit. One that the author
-//! made in this commit is taken, and the server is asked again from there; any other one is turned
-//! down by Escape.
+//! made in this commit is taken, and the server is asked again from there; any other one is
+//! rejected by Escape.
 //!
 //! All files that the commit changes are open. Nothing asks for completions. Each arm makes all of
 //! the steps by itself, because what is offered changes what is left to do.
@@ -142,7 +142,7 @@ impl Developer<'_> {
         Ok(())
     }
 
-    /// Goes from one right next edit to the next, until there is none or one is turned down.
+    /// Goes from one right next edit to the next, until there is none or one is rejected.
     fn walk(&mut self, files: &mut [OpenFile], at: usize, cursor: Cursor) -> Result<()> {
         let (mut at, mut cursor) = (at, cursor);
         while let Some(offered) = self.ask(&files[at].uri, cursor)? {
@@ -157,7 +157,7 @@ impl Developer<'_> {
             });
             let Some((file, (slots, done))) = right else {
                 self.client.did_reject(&offered.id, "esc")?;
-                self.figures.turned_down();
+                self.figures.rejected();
                 break;
             };
             self.client.change(uri, Some(*range), text)?;

@@ -53,7 +53,7 @@ impl Log {
         Ok(())
     }
 
-    /// Moves the clock. Entries may be written a little later than what they tell of.
+    /// Moves the clock. Entries may be written a little later than what they report.
     fn pass(&mut self, time: &Value) {
         let Some(time) = time.as_u64().or_else(|| time.as_f64().map(|time| time as u64)) else {
             return;

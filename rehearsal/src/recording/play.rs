@@ -354,8 +354,8 @@ struct Ask {
     pause_ms: u64,
 }
 
-/// The requests of the recording's own editor or, if it tells of none, those that an editor would
-/// make: a little after a change, or after a move of the caret soon after one.
+/// The requests of the recording's own editor or, if it has none, those that an editor would make:
+/// a little after a change, or after a move of the caret soon after one.
 fn asks(events: &[Event]) -> Vec<Ask> {
     let is_told = events.iter().any(|event| matches!(event.what, What::Asked { .. }));
     let mut asks = Vec::new();

@@ -1,4 +1,4 @@
-//! What a person wrote next at a place, as far as a recording tells.
+//! What a person wrote next at a place, as far as a recording shows.
 
 use super::{Event, What};
 use crate::developer::MIN_PREFIX_CHARS;
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(written("", &edits[..2]), None);
     }
 
-    /// The person types over a bracket that the editor has closed, and goes on behind it.
+    /// The person types over a bracket that the editor has closed, and continues behind it.
     #[test]
     fn closed_marks_that_an_offer_replaces_belong_to_the_place() {
         assert_eq!(written(")", &[(0, 10, 10, "a"), (9, 12, 12, " {")]), Some("a) {".into()));

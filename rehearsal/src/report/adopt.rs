@@ -6,7 +6,7 @@
 //! what the gate gives without it; it has passed the daemon's holdout check, which asks whether
 //! it still expects ordinary code about as well as the base model does.
 //!
-//! All arms met the same places. That tells more than the daemon's trial can, where each place is
+//! All arms met the same places. That says more than the daemon's trial can, where each place is
 //! answered by only one of two adapters.
 
 use crate::limits::COMMITS_MIN;
@@ -152,7 +152,7 @@ impl AdoptedAdapter {
 
 /// Returns true if accept rate and completed characters are both no worse, and one of them is
 /// better. This asks for no interval, because a few hundred places teach less than they can prove.
-/// The next update that goes on from this adapter stands trial against the base model.
+/// The next update that continues from this adapter stands trial against the base model.
 fn improves_on_gate(gain: &Comparison) -> bool {
     let (Some(accepted), Some(completed)) = (&gain.accept_rate, &gain.completed_chars) else {
         return false;

@@ -42,7 +42,7 @@ pub struct Conditions {
     pub developer: Developer,
     /// The number of times that the exact developer slips.
     pub noise: f64,
-    /// What happened beside the developer's typing.
+    /// What happened in addition to the developer's typing.
     pub disturbances: Vec<Disturbance>,
     pub editor: Editor,
     /// True if the daemons could read a working tree.

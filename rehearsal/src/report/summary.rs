@@ -472,7 +472,7 @@ fn paragraph(text: &str) -> String {
 }
 
 /// A label and the text behind it, in lines of at most [`COLUMNS`] columns. The lines after the
-/// first are indented by the label's width. A number stays beside its percent sign.
+/// first are indented by the label's width. A number stays next to its percent sign.
 fn hanging(label: &str, text: &str) -> String {
     const GLUE: &str = "\u{a0}%";
     let indent = label.chars().count();

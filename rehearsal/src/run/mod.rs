@@ -46,7 +46,7 @@ pub struct RunSettings {
     pub developer: Developer,
     /// The number of times that the exact developer slips, 0 to 1: see [`crate::developer`].
     pub noise: f64,
-    /// What happens beside the developer's typing.
+    /// What happens in addition to the developer's typing.
     pub disturbances: Vec<Disturbance>,
     pub editor: Editor,
     /// True if the developer works in a working tree that the daemons can read.
@@ -218,7 +218,7 @@ pub fn rehearse(
     }
 }
 
-/// The commit in which a run goes on.
+/// The commit in which a run continues.
 fn commit_to_type(history: &History, progress: &SavedRun) -> Result<Option<String>> {
     match progress.commit.0.as_str() {
         "" => Ok(history.changes().next().transpose()?.map(|first| first.commit)),

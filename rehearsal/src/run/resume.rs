@@ -60,7 +60,7 @@ impl WorkFolder {
         Ok(WorkFolder { folder: parent.join(name) })
     }
 
-    /// A folder beside this one for the prompts that the arms share.
+    /// A folder next to this one for the prompts that the arms share.
     pub fn prompts(&self) -> PathBuf {
         self.folder.with_extension("prompts")
     }

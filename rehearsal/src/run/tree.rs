@@ -240,8 +240,8 @@ mod tests {
         files(tree.root()).into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Five commits: a file, a rename beside other files, a folder in the place of a file, a file
-    /// in the place of a folder, and the last one.
+    /// Five commits: a file, a rename among other files, a folder in the place of a file, a file in
+    /// the place of a folder, and the last one.
     fn repository() -> (Repo, Vec<String>) {
         let repo = Repo::new();
         let mut commits = Vec::new();

@@ -386,8 +386,8 @@ fn line_offer(open: &OpenFile, item: Item) -> LineOffer {
 /// stand behind the offer then need not be in it, if the line ends with them.
 fn wanted<'t>(rest: &'t str, offer: &LineOffer, doubled: usize) -> &'t str {
     let before_marks = rest.strip_suffix(&offer.kept[doubled..]).unwrap_or(rest);
-    let goes_on = rest.starts_with(&offer.text) && offer.text != before_marks;
-    if goes_on { rest } else { before_marks }
+    let continues = rest.starts_with(&offer.text) && offer.text != before_marks;
+    if continues { rest } else { before_marks }
 }
 
 fn check_text(open: &OpenFile, expected: Option<&str>) -> Result<(), TypistError> {

@@ -64,7 +64,7 @@ fn an_adapter_that_cannot_be_served_is_refused_with_the_reason() {
     std::fs::write(home.path().join("adapters/v0001.gguf"), "flipped").expect("a damaged file");
     let error = home.error(&["adapter", "use", "1"]);
     assert!(error.contains("v0001.gguf: damaged (wrong checksum)"), "{error}");
-    assert_eq!(serving(&home, &editor, "b.rs"), 0, "completions go on");
+    assert_eq!(serving(&home, &editor, "b.rs"), 0, "completions continue");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn from_str(text: &str) -> Value {
 }
 
 #[test]
-fn learning_pauses_and_goes_on() {
+fn learning_pauses_and_continues() {
     let home = Home::with(Model::Smol, &format!("{QUICK}lab.batch_episodes = 1\n"));
     let editor = home.editor();
     home.output(&["pause"]);

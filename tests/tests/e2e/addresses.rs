@@ -77,7 +77,7 @@ fn a_message_that_is_too_long_is_named_and_its_document_is_not_served() {
     assert!(error.contains(expected), "{error}");
 
     editor.open(uri, "rust", WEEK).unwrap();
-    assert_eq!(ask(&editor, uri).unwrap().len(), 1, "the connection goes on");
+    assert_eq!(ask(&editor, uri).unwrap().len(), 1, "the connection continues");
 }
 
 fn cell(name: &str) -> String {

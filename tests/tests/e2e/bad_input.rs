@@ -127,7 +127,7 @@ fn a_model_on_which_llama_cpp_ends_the_process_is_named() {
         form.write(SIZES, Matrices::F32, 1, &path).unwrap();
         let option = path.display().to_string();
         let line = refusal(&home, &["--model", &option, "--template", "prefix-only"]);
-        check(&line, &path, &["llama.cpp cannot go on", part, "use another one"]);
+        check(&line, &path, &["llama.cpp cannot continue", part, "use another one"]);
     }
 }
 
@@ -251,10 +251,10 @@ fn two_adapters(home: &Home, base_sha256: &str) -> PathBuf {
     path
 }
 
-/// Completes once; answers the adapter that served, the active adapter and the last error.
+/// Completes once. Returns the adapter that served, the active adapter and the last error.
 fn served_by(home: &Home) -> (u32, Value, String) {
     let editor = home.editor();
-    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions continue");
     let status = home.status();
     let trouble = status["learner"]["last_error"].as_str().unwrap_or_default().to_owned();
     let version = home.completions().last().map(|completion| completion.adapter).unwrap();

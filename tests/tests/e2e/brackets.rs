@@ -16,7 +16,7 @@ fn home() -> Home {
 }
 
 #[test]
-fn what_the_editor_closed_is_replaced_by_a_line_that_goes_on_behind_it() {
+fn what_the_editor_closed_is_replaced_by_a_line_that_continues_behind_it() {
     let home = home();
     let editor = home.editor();
     let mut sums = Buffer::open(&editor, "sums.rs", SUMS);

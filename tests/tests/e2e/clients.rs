@@ -109,7 +109,7 @@ fn substitute(value: &mut Value, live: &HashMap<String, String>) {
     }
 }
 
-/// Replays a recording with these settings; answers the ids of what was offered, in their order.
+/// Replays a recording with these settings. Returns the ids of what was offered, in their order.
 fn replay(name: &str, settings: &str) -> (Home, Vec<String>) {
     let home = Home::with(Model::Smol, settings);
     let path = format!("{}/recordings/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
@@ -138,7 +138,7 @@ fn replay(name: &str, settings: &str) -> (Home, Vec<String>) {
     (home, offers)
 }
 
-/// Replays a recording; answers the outcome of each offer in their order, and how many offers
+/// Replays a recording. Returns the outcome of each offer in their order, and how many offers
 /// were confirmed to be on screen.
 fn play(name: &str) -> (Vec<Outcome>, usize) {
     let (home, offers) = replay(name, QUICK);
@@ -203,7 +203,7 @@ fn copilot_lua() {
     assert_eq!((outcomes.as_slice(), shown), (expected.as_slice(), 5));
 }
 
-/// Replays a recording of next edits; answers the outcome of each in their order.
+/// Replays a recording of next edits. Returns the outcome of each in their order.
 fn play_edits(name: &str) -> Vec<NextEditOutcome> {
     let (home, edits) = replay(name, &format!("{QUICK}completion.next_edit = \"on\"\n"));
     let events = home.events();

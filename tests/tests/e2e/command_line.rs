@@ -297,8 +297,8 @@ fn a_read_only_home_is_named_with_what_helps() {
     assert!(doctor.contains("Read-only file system"), "{doctor}");
 }
 
-/// `hone doctor` in this home, for a user whose home folder is another one. Answers whether all is
-/// well, and what is said on stdout and on stderr.
+/// Runs `hone doctor` in this home, for a user whose home folder is another one. Returns whether
+/// all is well, and what is said on stdout and on stderr.
 fn examined(home: &Home, user: &Path, args: &[&str]) -> (bool, String, String) {
     let program = tests::hone();
     let mut hone: Command = home.hone();

@@ -1,6 +1,6 @@
 //! The daemon is killed by SIGKILL at any point: while it answers, appends to its log, registers
 //! and swaps adapters, or rewrites the log. Nothing that was acknowledged is lost, nothing that
-//! was forgotten comes back, and the editor can go on.
+//! was forgotten comes back, and the editor can continue.
 
 use feedback::event::{EventKind, Outcome};
 use feedback::limits::{LOG_HANDOVER_MAX, LOG_HANDOVER_POLL};
@@ -93,7 +93,7 @@ impl Fixture {
     }
 }
 
-/// Kills the daemon after some time; the thread answers when that was.
+/// Kills the daemon after some time; the thread returns when that was.
 fn kill_after(
     pid: u64,
     after: Duration,
@@ -128,9 +128,9 @@ fn soak_kill_9_at_any_point_loses_nothing() {
             _ => &["status", "--json"],
         };
         let forgets = args[0] == "forget";
-        let mut beside = fixture.home.hone();
-        beside.args(args).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut beside = beside.spawn().expect("hone runs");
+        let mut other = fixture.home.hone();
+        other.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut other = other.spawn().expect("hone runs");
         let before = fixture.forgettable.len();
 
         let mut number = 0;
@@ -147,7 +147,7 @@ fn soak_kill_9_at_any_point_loses_nothing() {
             if was_dead {
                 // A request during a forget may have no answer.
                 let offer = offer.or_else(|| buffer.complete());
-                assert!(offer.is_some(), "completions go on");
+                assert!(offer.is_some(), "completions continue");
                 break;
             }
             number += 1;
@@ -164,7 +164,7 @@ fn soak_kill_9_at_any_point_loses_nothing() {
         let died = killer.join().expect("a killer");
         recovered.push(died.elapsed().as_secs_f64());
         killed += 1;
-        if beside.wait().expect("hone ends").success() && forgets {
+        if other.wait().expect("hone ends").success() && forgets {
             fixture.forgotten.extend(fixture.forgettable.drain(..before));
         }
         fixture.check_registry();
@@ -193,7 +193,7 @@ fn soak_kill_9_at_any_point_loses_nothing() {
 
 /// After a torn write or a bad sector, the daemon says which events are gone and keeps the rest.
 #[test]
-fn a_damaged_event_log_is_named_and_completions_and_learning_go_on() {
+fn a_damaged_event_log_is_named_and_completions_and_learning_continue() {
     let home = Home::with(Model::Smol, QUICK);
     let accept = |editor: &Client, number: usize| {
         let mut buffer = Buffer::open(editor, &format!("{number}.rs"), TEXTS[number % 3]);
@@ -235,9 +235,9 @@ fn a_damaged_event_log_is_named_and_completions_and_learning_go_on() {
     );
 }
 
-/// If the optimizer's state cannot be read, its momentum is lost and learning goes on.
+/// If the optimizer's state cannot be read, its momentum is lost and learning continues.
 #[test]
-fn a_damaged_optimizer_state_is_named_and_learning_goes_on() {
+fn a_damaged_optimizer_state_is_named_and_learning_continues() {
     let home = Home::with(Model::Smol, QUICK);
     let editor = home.editor();
     for update in 1..=2 {

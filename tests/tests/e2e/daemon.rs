@@ -22,7 +22,7 @@ fn kill(how: &str, pid: u64) {
     assert!(signal(how, pid));
 }
 
-/// Sends the first line of a Hone of another version; answers the daemon's line.
+/// Sends the first line of a Hone of another version. Returns the daemon's line.
 fn hello(home: &Home, protocol: u32) -> Value {
     let mut stream = UnixStream::connect(home.path().join("run/hone.sock")).unwrap();
     let hello = json!({"protocol": protocol, "version": "0.0.7", "purpose": "lsp"});
@@ -141,7 +141,7 @@ fn a_second_daemon_says_that_there_is_one() {
 }
 
 #[test]
-fn serving_in_process_beside_a_daemon_is_refused_in_one_line() {
+fn serving_in_process_next_to_a_daemon_is_refused_in_one_line() {
     let home = home();
     let _editor = home.editor();
     let error = home.error(&["lsp", "--in-process"]);

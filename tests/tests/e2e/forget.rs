@@ -164,7 +164,7 @@ fn adapter_files(home: &Home) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_goes_with_all_below_it_and_nothing_beside_it() {
+fn a_folder_goes_with_all_below_it_and_nothing_next_to_it() {
     let home = home();
     let editor = home.editor();
     accept_one(&editor, "clients/week.rs", WEEK);
@@ -221,7 +221,7 @@ fn forget_all(home: &Home, version: u32) {
 }
 
 #[test]
-fn everything_goes_and_completions_go_on() {
+fn everything_goes_and_completions_continue() {
     let home = home();
     let editor = home.editor();
     accept_one(&editor, "secret.rs", CANARY);

@@ -8,7 +8,8 @@ use tempfile::TempDir;
 use tests::git::git;
 use tests::{Home, Model, QUICK, hone};
 
-/// Commits of two files each, which all begin with a habit. The model alone would go on otherwise.
+/// Commits of two files each, which all begin with a habit. The model alone would continue
+/// otherwise.
 fn repository() -> TempDir {
     let repo = TempDir::new().expect("a folder");
     git(repo.path(), &["init", "--quiet"]);

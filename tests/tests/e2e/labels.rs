@@ -134,7 +134,7 @@ fn an_offer_that_is_typed_stays_one_offer() {
     let item = week.offer();
     let text = item.insert_text.clone();
     for (at, typed) in text.char_indices() {
-        let same = week.complete().expect("the offer goes on");
+        let same = week.complete().expect("the offer continues");
         assert_eq!((same.id.as_str(), same.insert_text.as_str()), (item.id.as_str(), &text[at..]));
         week.type_text(&typed.to_string());
     }

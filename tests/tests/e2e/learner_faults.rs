@@ -81,7 +81,7 @@ impl Fixture {
         assert_eq!(learner["updates"], 0);
         assert!(self.home.daemon_log().contains(&error), "{error}");
         let served = Buffer::open(editor, "next.rs", "// one, two, three, |\n").complete();
-        assert!(served.is_some(), "completions go on");
+        assert!(served.is_some(), "completions continue");
         error
     }
 
@@ -210,7 +210,7 @@ fn a_learner_that_hangs_can_be_killed() {
     });
     let status = learner_status(&editor);
     assert_eq!((&status["state"], &status["waiting"]), (&"training".into(), &0.into()));
-    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions go on");
+    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "completions continue");
     let pid = std::fs::read_to_string(pid).unwrap();
     assert!(signal("-9", pid.trim().parse().unwrap()));
     let error = fixture.failed(&editor);

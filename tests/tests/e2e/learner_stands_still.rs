@@ -10,7 +10,7 @@ use tests::buffer::WEEK;
 use tests::scripts::install;
 use tests::{Home, Model, PATIENCE, QUICK, eventually};
 
-/// A home whose learner takes a job and goes on until its input ends. It writes its process
+/// A home whose learner takes a job and continues until its input ends. It writes its process
 /// number to the file whose path is answered.
 fn with_endless_learner() -> (Home, PathBuf) {
     let mut home = Home::with(Model::Smol, QUICK);
@@ -28,7 +28,7 @@ fn state(process: &str) -> Option<char> {
     stat.rsplit(") ").next()?.chars().next()
 }
 
-/// Starts an update; answers the learner's process number.
+/// Starts an update. Returns the learner's process number.
 fn update_under_way(home: &Home, editor: &Client, number: &PathBuf) -> String {
     tests::buffer::accept_one(editor, "week.rs", WEEK);
     assert!(editor.learn().expect("an answer").started);
@@ -75,7 +75,7 @@ fn the_learner_stands_still_while_a_completion_is_computed() {
     let editor = home.editor();
     let learner = update_under_way(&home, &editor, &number);
     assert!(complete_until(&editor, || state(&learner) == Some('T')), "it was never stopped");
-    eventually("it goes on afterwards", || state(&learner) != Some('T'));
+    eventually("it continues afterwards", || state(&learner) != Some('T'));
     assert_eq!(home.status()["learner"]["state"], "training");
 }
 

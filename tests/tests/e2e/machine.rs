@@ -1,4 +1,4 @@
-//! The machine runs out of something: the editor goes on, the status gives the reason, and what
+//! The machine runs out of something: the editor continues, the status gives the reason, and what
 //! was acknowledged is there afterwards.
 
 use feedback::event::Outcome;
@@ -49,12 +49,12 @@ fn trouble(editor: &Client) -> String {
     status["learner"]["last_error"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Accepts offers until one is not acknowledged; answers those that were, and the error.
+/// Accepts offers until one is not acknowledged. Returns those that were, and the error.
 fn accept_until_refused(editor: &Client) -> (Vec<String>, String) {
     let mut acknowledged = vec![];
     for number in 0..2_000 {
         let mut buffer = Buffer::open(editor, &format!("{}.rs", number % 10), WEEK);
-        let item = buffer.complete().expect("completions go on");
+        let item = buffer.complete().expect("completions continue");
         buffer.insert(&item.insert_text);
         match editor.accept(&item.id) {
             Ok(()) => acknowledged.push(item.id),
@@ -91,7 +91,7 @@ fn a_full_disk_stops_learning_with_a_reason_and_nothing_else() {
     assert!(reason.contains("cannot write the event log") && reason.contains("free disk space"));
     for number in 0..5 {
         let buffer = Buffer::open(&editor, &format!("later-{number}.rs"), WEEK);
-        assert!(buffer.complete().is_some(), "completions go on");
+        assert!(buffer.complete().is_some(), "completions continue");
     }
     assert!(home.output(&["status"]).contains("cannot write the event log"));
     all_there(&home, &acknowledged);
@@ -111,7 +111,7 @@ fn out_of_file_descriptors_costs_the_newcomers_only() {
     assert!(crowd.len() > 48);
     for number in 0..5 {
         let buffer = Buffer::open(&editor, &format!("{number}.rs"), WEEK);
-        assert!(buffer.complete().is_some(), "completions go on");
+        assert!(buffer.complete().is_some(), "completions continue");
     }
     drop(crowd);
     eventually("a newcomer is served", || {
@@ -172,7 +172,7 @@ fn accepted_again(editor: &Client) -> String {
     let mut acknowledged = None;
     eventually("acceptances are recorded again", || {
         let mut buffer = Buffer::open(editor, "again.rs", WEEK);
-        let item = buffer.complete().expect("completions go on");
+        let item = buffer.complete().expect("completions continue");
         buffer.insert(&item.insert_text);
         acknowledged = editor.accept(&item.id).ok().map(|()| item.id);
         acknowledged.is_some()
@@ -216,7 +216,7 @@ fn a_file_system_that_turns_read_only_stops_learning_and_nothing_else() {
     assert!(trouble(&editor).contains("cannot write the event log"), "{}", trouble(&editor));
     for number in 0..5 {
         let buffer = Buffer::open(&editor, &format!("later-{number}.rs"), WEEK);
-        assert!(buffer.complete().is_some(), "completions go on");
+        assert!(buffer.complete().is_some(), "completions continue");
     }
     drop(editor);
     home.output(&["stop"]);
@@ -269,7 +269,7 @@ fn a_machine_that_starts_no_process_costs_one_update_and_no_completion() {
     assert!(trouble(&editor).contains("hone-learner"), "{}", trouble(&editor));
     for number in 0..5 {
         let buffer = Buffer::open(&editor, &format!("later-{number}.rs"), WEEK);
-        assert!(buffer.complete().is_some(), "completions go on");
+        assert!(buffer.complete().is_some(), "completions continue");
     }
     assert!(limit(&format!("{most}:")));
     let again = accepted_after(&editor);

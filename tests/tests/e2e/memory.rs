@@ -15,7 +15,7 @@ const IDLE_MB: f64 = 60.0;
 /// The noise of an adapter that changes how likely the answer is.
 const NOISE: f32 = 500.0;
 
-/// Completes in a new file. Answers which adapter did, and ln π of the first token.
+/// Completes in a new file. Returns which adapter did, and ln π of the first token.
 fn complete(home: &Home, editor: &Client, name: &str) -> (AdapterVersion, f32) {
     Buffer::open(editor, name, WEEK).complete();
     let newest = home.completions().pop().expect("it is recorded");

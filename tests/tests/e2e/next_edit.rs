@@ -155,7 +155,7 @@ fn the_next_edit_may_be_in_another_open_file() {
     assert_eq!(edit["_hone"]["old"], "load(6); file.load");
     editor.change(OTHER, Some(at(2, 6..24)), "fetch(6); file.fetch").unwrap();
     editor.request("workspace/executeCommand", edit["command"].clone()).unwrap();
-    // The walk goes on from there, and there is nothing left.
+    // The walk continues from there, and there is nothing left.
     let params = json!({
         "textDocument": { "uri": OTHER, "version": 3 },
         "position": { "line": 2, "character": 0 },

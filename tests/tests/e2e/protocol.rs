@@ -205,7 +205,10 @@ fn a_change_to_a_document_never_opened_is_one_warning() {
     assert_eq!(asked.code(), INVALID_PARAMS);
     assert!(asked.to_string().contains("ghost.rs: was never opened here"), "{asked}");
 
-    assert!(Buffer::open(&editor, "week.rs", WEEK).complete().is_some(), "the connection goes on");
+    assert!(
+        Buffer::open(&editor, "week.rs", WEEK).complete().is_some(),
+        "the connection continues"
+    );
 }
 
 #[test]

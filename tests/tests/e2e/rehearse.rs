@@ -46,7 +46,7 @@ fn rehearse_places(limit: usize, repo: &Path, work: &Path, arms: &[&str]) -> Com
     command.arg("--repo").arg(repo).arg("--work").arg(work);
     command.arg("--model").arg(Model::Smol.file()).args(["--template", "prefix-only"]);
     for arm in arms {
-        // One thread: beside other tests, threads that wait for each other use up the cores.
+        // One thread: next to other tests, threads that wait for each other use up the cores.
         let (name, kind) = arm.split_once('=').unwrap_or((arm, arm));
         let arm = if ["quick", "again"].contains(&name) {
             format!("{name}=ppo-demo,{LEARNS_QUICKLY},model.threads=1")
@@ -169,7 +169,7 @@ fn what_the_base_said_in_one_arm_is_not_computed_in_the_next() {
 }
 
 #[test]
-fn an_interrupted_rehearsal_goes_on() {
+fn an_interrupted_rehearsal_continues() {
     let repo = repository();
     let (whole, parts) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let arms = ["frozen", "quick"];

@@ -30,7 +30,7 @@ fn repository() -> TempDir {
 }
 
 #[test]
-fn edits_that_the_author_made_are_taken_and_others_are_turned_down() {
+fn edits_that_the_author_made_are_taken_and_others_are_rejected() {
     let repo = repository();
     let mut command = Command::new(hone());
     command.args(["rehearse", "--next-edits", "--json", "--author", "Ada", "--repo"]);

@@ -49,7 +49,7 @@ fn what_was_typed_is_counted_and_the_report_says_what_was_kept() {
         (&json!(15), &json!(1))
     );
     assert!(home.output(&["report"]).contains("completions that you kept"));
-    // The status tells it of what was written lately, which is all of it here.
+    // The status says it of what was written lately, which is all of it here.
     let share = (100.0 * report["all"]["kept_share"].as_f64().unwrap()).round();
     let headline = format!("{share} % of what you wrote lately are completions that you kept; 0");
     let status = home.output(&["status"]);

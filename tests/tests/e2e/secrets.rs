@@ -147,7 +147,7 @@ fn no_planted_secret_is_stored_in_any_form() {
         buffer.complete();
         editor.request("hone/advanceClock", serde_json::json!({"ms": 700_000})).unwrap();
     }
-    assert!(offered * 10 > corpus.len() * 9, "completions go on: {offered}");
+    assert!(offered * 10 > corpus.len() * 9, "completions continue: {offered}");
     let status = home.status();
     let (stored, withheld) = (&status["episodes"]["total"], &status["withheld"]);
     assert!(withheld.as_u64().unwrap() as usize * 10 > corpus.len() * 6, "{status}");

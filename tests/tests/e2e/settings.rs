@@ -59,7 +59,7 @@ fn a_setting_that_needs_a_restart_says_so() {
     let pid = home.daemon_pid();
     let error = home.error(&["restart"]);
     assert_eq!(error, format!("not restarted: {missing}: {advice}"));
-    assert_eq!(home.daemon_pid(), pid, "the daemon goes on");
+    assert_eq!(home.daemon_pid(), pid, "the daemon continues");
     let doctor = String::from_utf8(home.run(&["doctor"]).stdout).expect("UTF-8");
     for told in [home.output(&["status"]), doctor] {
         assert!(told.contains(missing) && told.contains(advice), "{told}");
@@ -70,8 +70,8 @@ fn a_setting_that_needs_a_restart_says_so() {
     assert_eq!(said["restart"], false, "no daemon runs");
 }
 
-/// `hone config set lab.ppo.lora_rank` said "from now on", and then no update could go
-/// on from the adapter there was.
+/// `hone config set lab.ppo.lora_rank` said "from now on", and then no update could continue
+/// from the adapter there was.
 #[test]
 fn what_is_for_new_adapters_is_said() {
     let home = home();

@@ -110,7 +110,7 @@ fn feedback_becomes_an_adapter_that_serves_the_next_completion() {
 }
 
 #[test]
-fn completions_go_on_and_stay_whole_while_an_adapter_is_learned_and_swapped_in() {
+fn completions_continue_and_stay_whole_while_an_adapter_is_learned_and_swapped_in() {
     let home = Home::with(Model::Smol, PATIENT);
     let editor = home.editor();
     for i in 0..4 {

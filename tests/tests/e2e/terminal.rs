@@ -1,5 +1,5 @@
 //! What commands print for people, in terminals of several widths and in a pipe. Where there is no
-//! terminal, `COLUMNS` tells its width.
+//! terminal, `COLUMNS` states its width.
 
 use tests::buffer::{Buffer, WEEK};
 use tests::{Home, Model, QUICK, learn};

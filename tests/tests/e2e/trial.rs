@@ -1,4 +1,4 @@
-//! A trial of a new adapter: both arms answer, with recorded probabilities, and the trial goes on
+//! A trial of a new adapter: both arms answer, with recorded probabilities, and the trial continues
 //! after a restart.
 
 use feedback::event::EventKind;

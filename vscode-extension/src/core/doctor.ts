@@ -42,7 +42,7 @@ const STATES = { good: 'good', note: 'warning', wrong: 'bad' } as const;
 /**
  * What `hone doctor` says of the program's place on PATH and of the editors that start it. Both are
  * of no use in an editor that has found and started it, unless something is wrong, such as a
- * program that is missing beside it.
+ * program that is missing next to it.
  */
 const OF_THE_SHELL = ['program', 'editors'];
 

@@ -1,7 +1,7 @@
 // Why a request for a completion ended as it did: as the server says it, or because this editor
 // asked no server. Nothing here knows the editor.
 
-/** What the server puts beside the items of an answer, as `_hone`. */
+/** What the server puts next to the items of an answer, as `_hone`. */
 export interface Reason {
     /** The name of the reason. */
     reason: string;

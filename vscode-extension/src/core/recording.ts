@@ -11,7 +11,7 @@ export interface RecordedDocument {
     text: string;
 }
 
-/** A change as VS Code tells it. */
+/** A change as VS Code reports it. */
 export interface Change {
     rangeOffset: number;
     rangeLength: number;

@@ -12,7 +12,7 @@ export interface Scratch {
 }
 
 /** What the first line says, behind the characters that begin a comment. */
-const ADVICE = 'Grey text is an offer: Tab accepts it, Escape rejects it, typing goes on.';
+const ADVICE = 'Grey text is an offer: Tab accepts it, Escape rejects it, typing continues.';
 
 function scratch(
     languageId: string,

@@ -50,11 +50,11 @@ pub enum Command {
     /// gigabytes, once). The steps of both sides take turns, on the same number of
     /// threads. Medians and their ratios are reported.
     Learn(learn::Arguments),
-    /// Rests in typing at which an offer comes in time, beside an update
+    /// Rests in typing at which an offer comes in time, during an update
     ///
     /// One editor types at the speed of a person and rests at the start of lines. Each
-    /// round is made with learning paused and beside an update of 32 labels, once on a
-    /// quiet machine and once beside two busy processes of the lowest priority.
+    /// round is made with learning paused and during an update of 32 labels, once on a
+    /// quiet machine and once next to two busy processes of the lowest priority.
     Rests(rests::Arguments),
     /// A completion at every key of a typed file, against a llama-server
     ///

@@ -29,7 +29,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 
     let mut measured = vec![];
     for load in LOADS {
-        eprintln!("── typing {TYPED} beside {load} busy process(es)");
+        eprintln!("── typing {TYPED} next to {load} busy process(es)");
         let mut rests = super::example(workspace, "rests");
         rests.arg("--file").arg(workspace.root.join(TYPED));
         rests.args(["--characters", &arguments.characters.to_string()]);
@@ -40,7 +40,7 @@ pub fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
 }
 
 fn table(measured: &Value) -> String {
-    let heads = ["paused", "beside", "ratio", "gap more s", "update end s"];
+    let heads = ["paused", "during update", "ratio", "gap more s", "update end s"];
     let mut table = Table::new(["busy processes"].into_iter().chain(heads));
     for row in measured.as_array().into_iter().flatten() {
         let answered = |side: &str| format!("{}/{}", row[side]["answered"], row[side]["rests"]);

@@ -68,7 +68,7 @@ impl Linkage {
     }
 
     /// The libraries that are not part of the C library, and so may be absent on a machine.
-    pub fn beside_libc(&self) -> Vec<&str> {
+    pub fn besides_libc(&self) -> Vec<&str> {
         let is_of_libc = |name: &str| {
             let parts =
                 ["libc.", "libm.", "libdl.", "libpthread.", "librt.", "ld-linux", "ld-musl"];
@@ -81,14 +81,14 @@ impl Linkage {
     /// libraries that every such machine has; the C++ library is one of them in old versions only.
     pub fn is_manylinux(&self) -> bool {
         let always_there = ["libgcc_s.so.1", "libz.so.1"];
-        self.beside_libc().iter().all(|library| always_there.contains(library))
+        self.besides_libc().iter().all(|library| always_there.contains(library))
     }
 
     /// Debian's packages that have these libraries.
     pub fn debian_packages(&self) -> Result<Vec<String>> {
         let (major, minor) = self.glibc().context("the programs do not name a glibc")?;
         let mut packages = vec![format!("libc6 (>= {major}.{minor})")];
-        for library in self.beside_libc() {
+        for library in self.besides_libc() {
             packages.push(match library {
                 "libgcc_s.so.1" => "libgcc-s1".to_owned(),
                 "libgomp.so.1" => "libgomp1".to_owned(),
@@ -151,7 +151,7 @@ mod tests {
     fn debian_is_told_what_the_programs_need() {
         let names = ["libc.so.6", "libm.so.6", "libstdc++.so.6", "ld-linux-x86-64.so.2"];
         let linkage = Linkage::sample(&["GLIBC_2.28", "GLIBCXX_3.4.26"], &names);
-        assert_eq!(linkage.beside_libc(), ["libstdc++.so.6"]);
+        assert_eq!(linkage.besides_libc(), ["libstdc++.so.6"]);
         assert!(!linkage.is_manylinux());
         assert!(Linkage::sample(&["GLIBC_2.28"], &["libc.so.6", "libgcc_s.so.1"]).is_manylinux());
         let packages = linkage.debian_packages().unwrap();

@@ -185,8 +185,8 @@ fn say_needs(linkage: &Linkage) {
     if let Some((major, minor)) = linkage.glibc() {
         eprintln!("the programs need glibc {major}.{minor} or newer");
     }
-    let beside = linkage.beside_libc();
-    if !beside.is_empty() {
-        eprintln!("and these libraries of the system: {}", beside.join(", "));
+    let others = linkage.besides_libc();
+    if !others.is_empty() {
+        eprintln!("and these libraries of the system: {}", others.join(", "));
     }
 }

@@ -5,7 +5,7 @@ use super::super::value::{is_random, is_typed_password};
 use super::{Rule, rule};
 
 /// Names of passwords, and of what machines make. Nothing may follow them in a name, because a name
-/// such as `password_file` tells something else.
+/// such as `password_file` says something else.
 macro_rules! password {
     () => {
         r"(?:password|passwd|passphrase|passwort|pwd|passcode)"

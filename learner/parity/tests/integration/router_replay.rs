@@ -276,7 +276,7 @@ fn the_engine_records_what_the_learner_would_choose() {
     assert_eq!(live.gradient, again.gradient);
 }
 
-/// A prompt that shares its beginning with an earlier one, and an answer that is told again, have
+/// A prompt that shares its beginning with an earlier one, and an answer that is given again, have
 /// the record that a new engine gives them.
 #[test]
 fn what_is_not_computed_again_keeps_its_experts() {

@@ -65,7 +65,7 @@ struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// Zeros if the system does not tell.
+    /// Zeros if the system does not report them.
     fn now() -> CpuTimes {
         let [mut idle, mut kernel, mut user] = [FILETIME::default(); 3];
         // SAFETY: Windows writes to the three structures alone.

@@ -2,7 +2,7 @@
 // and row-major. A block of threads computes one row where a row has a sum, and otherwise a thread
 // computes one value.
 //
-// The PTX beside this file is what the learner loads; the driver compiles it for the GPU. It is
+// The PTX next to this file is what the learner loads; the driver compiles it for the GPU. It is
 // made by
 //   nvcc -ptx -arch=compute_80 -o kernels.ptx kernels.cu
 // and then its `.version` is set to 7.1, so that the drivers of CUDA 11.1 and later take it.

@@ -70,7 +70,7 @@ impl Index {
             if !old.contains(&entry.version) {
                 return true;
             }
-            // The steps of an update are most of its report, and tell nothing without its adapter.
+            // The steps of an update are most of its report, and say nothing without its adapter.
             entry.report.steps_log = vec![];
             let names_nothing = entry.history.is_none() && entry.offers.is_empty();
             let goes = surplus > 0 && names_nothing;
@@ -123,7 +123,7 @@ impl Index {
         self.base = Some(base_sha256.to_owned());
     }
 
-    /// The versions that serve or that learning goes on from, with any base model.
+    /// The versions that serve or that learning continues from, with any base model.
     pub(super) fn in_use(&self) -> impl Iterator<Item = AdapterVersion> {
         let resting = self.resting.values().flat_map(|other| [Some(other.active), other.head]);
         resting.chain([Some(self.active), self.head]).flatten()

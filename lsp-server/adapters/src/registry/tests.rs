@@ -257,7 +257,7 @@ fn rolling_back_survives_reopening_and_the_next_number_is_still_new() {
     registry.activate(1).unwrap();
     let (registry, _) = Registry::open(dir.path(), "base");
     assert_eq!((registry.active(), registry.next_version()), (1, 4));
-    assert_eq!(registry.parent().unwrap().version, 1, "learning goes on from there");
+    assert_eq!(registry.parent().unwrap().version, 1, "learning continues from there");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn only_an_undamaged_adapter_of_this_base_may_serve() {
 }
 
 #[test]
-fn a_trial_lets_updates_go_on_and_ends_in_one_of_three_ways() {
+fn a_trial_lets_updates_continue_and_ends_in_one_of_three_ways() {
     let ends = |end| {
         let dir = tempfile::tempdir().unwrap();
         let mut registry = with_three(dir.path());

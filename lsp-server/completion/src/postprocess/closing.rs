@@ -2,7 +2,7 @@
 
 use crate::auto_closed::MARKS_LIMIT;
 
-/// Tells whether `rest` consists of a few marks only, and `text` has them all in their order.
+/// Returns whether `rest` consists of a few marks only, and `text` has them all in their order.
 pub(super) fn brings(text: &str, rest: &str) -> bool {
     let are_marks = rest.len() <= MARKS_LIMIT && rest.bytes().all(|b| b.is_ascii_punctuation());
     let mut left = text.chars();
@@ -92,7 +92,7 @@ impl Quotes {
     }
 }
 
-/// Tells whether a text opens a bracket that this mark closes, and does not close it.
+/// Returns whether a text opens a bracket that this mark closes, and does not close it.
 fn leaves_open(text: &str, closing: char) -> bool {
     let opening = match closing {
         ')' => '(',
@@ -103,13 +103,13 @@ fn leaves_open(text: &str, closing: char) -> bool {
     text.matches(opening).count() > text.matches(closing).count()
 }
 
-/// Tells whether an apostrophe behind this character opens a string. Within a word it is an
+/// Returns whether an apostrophe behind this character opens a string. Within a word it is an
 /// apostrophe of prose (`don't`), and behind `&` and `<` it is a lifetime of Rust.
 fn opens_string(previous: Option<char>) -> bool {
     previous.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '&' | '<'))
 }
 
-/// Tells whether a line ends with the prefix of a string, such as the `f` of Python's `f'…'`.
+/// Returns whether a line ends with the prefix of a string, such as the `f` of Python's `f'…'`.
 fn has_string_prefix(line: &str) -> bool {
     const PREFIXES: [&str; 8] = ["b", "f", "r", "u", "br", "fr", "rb", "rf"];
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -117,8 +117,8 @@ fn has_string_prefix(line: &str) -> bool {
     PREFIXES.iter().any(|prefix| word.eq_ignore_ascii_case(prefix))
 }
 
-/// Tells whether the text would close a bracket that is closed right behind the cursor already (by
-/// the editor, when the user typed the opening one).
+/// Returns whether the text would close a bracket that is closed right behind the cursor already
+/// (by the editor, when the user typed the opening one).
 pub(super) fn repeats_closing(shown: &str, rest_of_line: &str) -> bool {
     let first = shown.trim_start().chars().next();
     matches!(first, Some(')' | ']' | '}')) && first == rest_of_line.trim_start().chars().next()
@@ -136,7 +136,7 @@ pub(super) fn without_overlap<'a>(shown: &'a str, rest: &str) -> &'a str {
     shown[..cut].trim_end()
 }
 
-/// Tells whether `end` is one closing mark and `shown` holds the mark it closes.
+/// Returns whether `end` is one closing mark and `shown` holds the mark it closes.
 fn closes_its_own(shown: &str, end: &str) -> bool {
     let count = |mark: char| shown.matches(mark).count();
     match end {

@@ -50,7 +50,7 @@ fn whole_items(line: &str, line_before: &str) -> usize {
     }
 }
 
-/// Tells whether a text consists of words, as a sentence does, and not of code.
+/// Returns whether a text consists of words, as a sentence does, and not of code.
 fn is_words(text: &str) -> bool {
     text.contains(char::is_alphabetic)
         && text.chars().all(|c| c.is_alphabetic() || c.is_whitespace())

@@ -24,7 +24,7 @@ pub(super) fn before_rest<'a>(shown: &'a str, line_before: &str, rest: &str) -> 
     if opens_only(lead, line_before) { "" } else { lead }
 }
 
-/// Tells whether an offer would run into a name that stands right behind it, as `f(x)` before
+/// Returns whether an offer would run into a name that stands right behind it, as `f(x)` before
 /// `name` does. Within a word, more of the word may be put in: `get|Name` becomes `getUserName`.
 pub(super) fn runs_into_a_name(shown: &str, line_before: &str, rest: &str) -> bool {
     let Some(last) = shown.chars().next_back().filter(|_| rest.starts_with(is_word)) else {

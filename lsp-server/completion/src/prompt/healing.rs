@@ -39,7 +39,7 @@ fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
 }
 
-/// Tells whether pre-tokenizers keep this character together with its kind: neither letter nor
+/// Returns whether pre-tokenizers keep this character together with its kind: neither letter nor
 /// number nor space.
 fn is_mark(c: char) -> bool {
     !c.is_alphanumeric() && !c.is_whitespace()

@@ -99,7 +99,7 @@ impl BlockStart {
         }
     }
 
-    /// Tells whether a line with this indentation is outside the block. `continues` says that it
+    /// Returns whether a line with this indentation is outside the block. `continues` says that it
     /// can belong to a statement of the same indentation.
     fn ends_before(&self, indent: usize, least: usize, depth: usize, continues: bool) -> bool {
         match self.kind {

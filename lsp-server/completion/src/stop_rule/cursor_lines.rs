@@ -97,7 +97,8 @@ impl CursorLines {
     pub(super) fn block_kind(&self, opens: bool) -> BlockKind {
         let (head, here) = (columns(self.head()), columns(&self.line));
         let next = self.below.first();
-        // Tells whether the block of lines deeper than `outer` is closed below, or continues there.
+        // Returns whether the block of lines deeper than `outer` is closed below, or continues
+        // there.
         let is_closed = |outer: usize| {
             next.is_some_and(|next| match columns(next) {
                 deep if deep > outer => true,

@@ -34,7 +34,7 @@ pub(super) fn starts_closing(line: &str) -> bool {
     line.trim_start().starts_with([')', ']', '}'])
 }
 
-/// Tells whether a line continues a statement of its own indentation. With `may_grow`, the
+/// Returns whether a line continues a statement of its own indentation. With `may_grow`, the
 /// beginning of a continuing word is enough.
 pub(super) fn continues(content: &str, may_grow: bool) -> bool {
     let end = content.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(content.len());

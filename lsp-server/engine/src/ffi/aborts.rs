@@ -36,10 +36,10 @@ fn line(path: Option<&Path>, message: &str) -> String {
     let what = without_folder(message.lines().next().unwrap_or_default());
     match path {
         Some(path) => format!(
-            "{}: llama.cpp cannot go on with this model ({what}); use another one",
+            "{}: llama.cpp cannot continue with this model ({what}); use another one",
             path.display()
         ),
-        None => format!("llama.cpp cannot go on ({what})"),
+        None => format!("llama.cpp cannot continue ({what})"),
     }
 }
 
@@ -59,10 +59,10 @@ mod tests {
         let message = "/home/build/src/llama-model.cpp:1422: GGML_ASSERT(a / b > 0) failed\nmore";
         assert_eq!(
             line(Some(Path::new("/m/own.gguf")), message),
-            "/m/own.gguf: llama.cpp cannot go on with this model \
+            "/m/own.gguf: llama.cpp cannot continue with this model \
              (llama-model.cpp:1422: GGML_ASSERT(a / b > 0) failed); use another one"
         );
-        assert_eq!(line(None, "out of memory"), "llama.cpp cannot go on (out of memory)");
+        assert_eq!(line(None, "out of memory"), "llama.cpp cannot continue (out of memory)");
         assert_eq!(without_folder(r"C:\src\ggml.c:7: a/b"), "ggml.c:7: a/b");
     }
 }

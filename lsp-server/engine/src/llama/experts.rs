@@ -1,14 +1,14 @@
 //! The experts that the tokens of a KV cache went through, for the record of an answer.
 //!
 //! They are read while a token's keys and values are computed and kept with these, so that a
-//! prompt whose beginning is reused has them for all of its tokens. An answer that is told again
+//! prompt whose beginning is reused has them for all of its tokens. An answer that is given again
 //! computes nothing, and its cells may be gone: its experts are kept with it.
 
 use super::{Cell, LlamaEngine, common_prefix};
 use feedback::experts::ChosenExperts;
 use std::collections::VecDeque;
 
-/// Answers whose experts are kept: somewhat more than those that can be told again.
+/// Answers whose experts are kept: somewhat more than those that can be given again.
 const ANSWERS: usize = 8;
 
 /// The experts of the latest answers.

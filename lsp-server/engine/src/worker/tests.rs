@@ -112,13 +112,13 @@ fn interrupted(abort: &AtomicBool) -> EngineError {
 /// The whole prompt with other code takes seconds. Nothing was computed ahead meanwhile, so the
 /// next offer was not there after an accept.
 #[test]
-fn what_is_computed_ahead_comes_before_a_prompt_which_then_goes_on() {
+fn what_is_computed_ahead_comes_before_a_prompt_which_then_continues() {
     let done = Arc::<std::sync::Mutex<Vec<&str>>>::default();
     let (warmed, asked) = (done.clone(), done.clone());
     let warm = move |_: &FimPrompt, abort: &AtomicBool| {
-        let goes_on = !warmed.lock().unwrap().is_empty();
+        let continues = !warmed.lock().unwrap().is_empty();
         warmed.lock().unwrap().push("prompt");
-        if goes_on { Ok(()) } else { Err(interrupted(abort)) }
+        if continues { Ok(()) } else { Err(interrupted(abort)) }
     };
     let generate = move |scripted: &mut ScriptedEngine, request: &Request, abort: &AtomicBool| {
         asked.lock().unwrap().push("ahead");

@@ -13,7 +13,7 @@ const FOLDERS: [&str; 6] = ["data", "adapters", MODELS, "prompts", "run", "logs"
 /// The folder that holds nothing private.
 const MODELS: &str = "models";
 
-/// The names that the folder of a home has, beside [`FOLDERS`]. Unfinished files have them with
+/// The names that the folder of a home has, besides [`FOLDERS`]. Unfinished files have them with
 /// more behind.
 const OTHER_NAMES: [&str; 6] =
     ["config.toml", "team", "history", "recordings", "rehearsal.log", ".DS_Store"];

@@ -48,7 +48,7 @@ impl HistoryLearner {
         Ok(HistoryLearner { learner, frame, rounds })
     }
 
-    /// Learns from the texts, whole rounds of them, and answers what was learned with the report of
+    /// Learns from the texts, whole rounds of them, and returns what was learned with the report of
     /// the last round. Rounds that an earlier run has done are not done again. `progress` gets the
     /// rounds that are done.
     pub async fn learn(

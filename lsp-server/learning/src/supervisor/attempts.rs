@@ -11,7 +11,7 @@ use std::time::Duration;
 const FIRST_BACKOFF: Duration = Duration::from_secs(5);
 const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
-/// The number of attempts with the same batch. Then it is set aside until another update tells
+/// The number of attempts with the same batch. Then it is set aside until another update shows
 /// whether the batch is the cause.
 const ATTEMPTS: u32 = 3;
 
@@ -60,7 +60,8 @@ impl Supervisor {
         None
     }
 
-    /// Returns the batch of an update that was given up; answers how long to wait before the next.
+    /// Gives back the batch of an update that was given up. Returns how long to wait before the
+    /// next.
     pub(super) fn given_up(&mut self, batch: Batch, given_up: &GivenUp) -> Option<Duration> {
         tracing::info!("{given_up}");
         self.services.recorder.return_batch(batch);
@@ -73,7 +74,7 @@ impl Supervisor {
         Some(backoff(self.short_of_resources))
     }
 
-    /// Notes a failure; answers how long to wait before the next attempt.
+    /// Notes a failure. Returns how long to wait before the next attempt.
     pub(super) fn failed(&mut self, batch: Batch, error: &anyhow::Error) -> Duration {
         self.child = None;
         self.failures += 1;

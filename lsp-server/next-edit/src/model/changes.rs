@@ -9,7 +9,7 @@ use std::ops::Range;
 pub struct Changed {
     /// The path of the file, as the model reads it.
     pub path: String,
-    /// Tells the order in which changes began.
+    /// States the order in which changes began.
     began: u64,
     /// The first line that is shown, counted from 1, in the file as it was then. So it stays the
     /// same, and what was computed of it stays too.

@@ -1,4 +1,4 @@
-//! Tells the end of an answer before the model comes to it: behind a change the rest of the window
+//! Finds the end of an answer before the model comes to it: behind a change the rest of the window
 //! is only copied, and an answer that grows too long is not shown.
 
 use super::form::{CURSOR, Window};

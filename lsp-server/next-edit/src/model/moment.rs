@@ -32,7 +32,7 @@ enum Last {
     Undone,
 }
 
-/// What the user did last, as a client tells it. Its editor knows, and the text only hints at it.
+/// What the user did last, as a client reports it. Its editor knows, and the text only hints at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastChange {
     Typing,
@@ -73,7 +73,7 @@ impl Moment {
         };
     }
 
-    /// The client tells what the last change was.
+    /// The client reports what the last change was.
     pub fn told(&mut self, change: LastChange) {
         if self.last == Last::Nothing {
             return;

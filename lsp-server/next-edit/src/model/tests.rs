@@ -390,7 +390,7 @@ fn offered_early(document: &Document, behind: &str, answer: &str) -> Result<Stri
 }
 
 #[test]
-fn an_answer_is_settled_where_the_window_goes_on_behind_its_change() {
+fn an_answer_is_settled_where_the_window_continues_behind_its_change() {
     let text = "a1();\nb1();\nc1();\nd1();\ne1();\n\nf1();\ng1();\n";
     let document = Document::changed(text, &[("c1", "c")]);
     let early = |answer: &str| offered_early(&document, "c();", answer);

@@ -137,7 +137,8 @@ fn deleted(lexed: &Lexed, tokens: Range<usize>, below: &[Pattern]) -> Option<Ran
     Some(first.start..end)
 }
 
-/// The lines that are put beside a line, and where. None if the first of them stands there already.
+/// The lines that are put next to a line, and where. None if the first of them stands there
+/// already.
 fn inserted(
     lexed: &Lexed,
     tokens: Range<usize>,
@@ -164,13 +165,13 @@ fn inserted(
         })
         .collect();
     let at = if is_below { anchor.end } else { anchor.start };
-    let beside = match is_below {
+    let neighbour = match is_below {
         true => lexed.text[at..].trim_start().lines().next(),
         false => lexed.text[..at].trim_end().lines().next_back(),
     };
     let mut full = written.lines().filter(|line| !line.trim().is_empty());
     let next_to_it = if is_below { full.next() } else { full.next_back() }?;
-    let is_there = beside.is_some_and(|beside| is_same(beside, next_to_it, language));
+    let is_there = neighbour.is_some_and(|neighbour| is_same(neighbour, next_to_it, language));
     (!is_there).then_some((at..at, written))
 }
 

@@ -117,7 +117,7 @@ fn common(
 /// as makes the pattern worth enough, then with all of it. None if all is not enough.
 pub(super) fn patterns(middle: Vec<Part>, all: &[Replaced], worth_min: f32) -> Vec<Pattern> {
     // Two holes side by side would not know where one ends.
-    let hole_from = |beside: Option<&Part>| usize::from(beside == Some(&Part::Hole));
+    let hole_from = |neighbour: Option<&Part>| usize::from(neighbour == Some(&Part::Hole));
     let left = common(
         all,
         |one, distance| one.range.start.checked_sub(1 + distance),

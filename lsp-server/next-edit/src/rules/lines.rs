@@ -1,4 +1,4 @@
-//! Whole lines that were deleted, or inserted beside lines that are alike.
+//! Whole lines that were deleted, or inserted next to lines that are alike.
 
 use super::context::{WORTH_OF_LINES_MIN, parts, worth_of};
 use super::{
@@ -50,7 +50,7 @@ pub(super) fn add(examples: &[Example], latest: &[Example], rules: &mut Rules) {
     }
 }
 
-/// Lines that were inserted beside lines that are alike.
+/// Lines that were inserted next to lines that are alike.
 pub(super) fn add_with_holes(earlier: &Example, example: &Example, rules: &mut Rules) {
     let (
         Change::Inserted { lines: first, above: first_above, below: first_below },

@@ -1,11 +1,11 @@
-//! What more examples of a rule are worth, in other surroundings and after it was turned down.
+//! What more examples of a rule are worth, in other surroundings and after it was rejected.
 
 use super::Editor;
 
 const NONE: [&str; 0] = [];
 
 #[test]
-fn a_token_beside_the_place_may_differ() {
+fn a_token_next_to_the_place_may_differ() {
     let text = "\tenv.AddFilter(\"upper\", FilterUpper)\n\tenv.AddFilter(\"lower\", FilterLower)\n\
         \tenv.AddFilter(\"trim\", FilterTrim)\n\tenv.AddTest(\"odd\", TestOdd)\n";
     let mut editor = Editor::of("a.go", text);
@@ -37,7 +37,7 @@ fn a_name_that_is_changed_everywhere_needs_nothing_around_it() {
 }
 
 #[test]
-fn a_rule_that_was_turned_down_begins_anew_when_the_user_goes_on_by_hand() {
+fn a_rule_that_was_rejected_begins_anew_when_the_user_continues_by_hand() {
     let line = |i| format!("store.load({i});\n");
     let text: String = (0..10).map(line).collect();
     let mut editor = Editor::of("a.rs", &text);
@@ -49,9 +49,9 @@ fn a_rule_that_was_turned_down_begins_anew_when_the_user_goes_on_by_hand() {
     let mut cursor = rename(&mut editor, 1);
     for _ in 0..2 {
         let edit = editor.find(&cursor, &[]).remove(0);
-        editor.next.turned_down(&edit);
+        editor.next.rejected(&edit);
     }
-    assert_eq!(editor.found(&cursor), NONE, "it was turned down twice");
+    assert_eq!(editor.found(&cursor), NONE, "it was rejected twice");
     cursor = rename(&mut editor, 2);
     assert_eq!(editor.found(&cursor), NONE, "one more may be the last");
     cursor = rename(&mut editor, 3);

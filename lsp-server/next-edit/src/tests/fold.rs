@@ -15,7 +15,7 @@ fn keys_at_one_place_make_one_unit() {
     let mut editor = Editor::of("a.rs", "let a = 1;\nlet b = 2;\n");
     editor.replace("a = 1", "count = 10");
     assert_eq!(units(&editor), [r#"0: "let a = 1;\n" → "let count = 10;\n""#]);
-    assert_eq!(editor.next.history().settled().count(), 0, "it may go on");
+    assert_eq!(editor.next.history().settled().count(), 0, "it may continue");
     editor.replace("b = 2", "b = 20");
     assert_eq!(editor.next.history().settled().count(), 1);
     assert_eq!(units(&editor)[1], r#"1: "let b = 2;\n" → "let b = 20;\n""#);

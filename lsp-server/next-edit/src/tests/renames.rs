@@ -78,7 +78,7 @@ fn what_may_mean_something_else_is_left_alone() {
 }
 
 #[test]
-fn a_rename_continues_from_use_to_use_until_it_is_turned_down() {
+fn a_rename_continues_from_use_to_use_until_it_is_rejected() {
     let text = "let item = 1;\na(item);\nb(item);\nc(item);\n";
     let mut editor = Editor::of("a.rs", text);
     editor.replace("item =", "thing =");
@@ -86,13 +86,13 @@ fn a_rename_continues_from_use_to_use_until_it_is_turned_down() {
     assert_eq!(editor.found("a(thing"), ["2: item → thing", "3: item → thing"]);
     for _ in 0..2 {
         let edit = editor.find("a(thing", &[]).remove(0);
-        editor.next.turned_down(&edit);
+        editor.next.rejected(&edit);
     }
     assert_eq!(editor.found("a(thing"), NONE);
     let mut editor = Editor::of("a.rs", text);
     editor.replace("item =", "th =");
     let edit = editor.find("th =", &[]).remove(0);
-    editor.next.turned_down(&edit);
+    editor.next.rejected(&edit);
     editor.replace("th =", "thing =");
     let lines: Vec<usize> = editor.find("thing =", &[]).iter().map(|edit| edit.line).collect();
     assert_eq!(lines, [2, 3], "one more letter asks for the first place again");

@@ -145,17 +145,17 @@ fn a_rule_ends_after_two_misses_and_a_place_after_one() {
     editor.replace("item.old_one(2)", "item.fresh(2)");
     let found = editor.find("item.fresh(2)", &[]);
     assert_eq!(found.len(), 3);
-    editor.next.turned_down(&found[0]);
+    editor.next.rejected(&found[0]);
     let left = editor.find("item.fresh(2)", &[]);
     assert_eq!(left, found[1..]);
     editor.next.taken(&left[0]);
-    editor.next.turned_down(&left[0]);
+    editor.next.rejected(&left[0]);
     assert_eq!(
         editor.find("item.fresh(2)", &[]).len(),
         1,
         "one that was taken counts for the rule"
     );
-    editor.next.turned_down(&left[1]);
+    editor.next.rejected(&left[1]);
     assert!(editor.next.rules().is_err());
 }
 

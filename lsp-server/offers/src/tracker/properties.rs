@@ -157,7 +157,7 @@ impl Story {
                 self.place.2 += blanks + 1;
                 Edit { start: at, removed: 0, inserted }
             }
-            // An editor that has closed a bracket takes its place, or goes on behind it.
+            // An editor that has closed a bracket takes its place, or continues behind it.
             5 => Edit { start: at, removed: 1, inserted: rest },
             6 => Edit { start: at + 1, removed: 0, inserted: rest.chars().skip(1).collect() },
             7 => Edit { start: self.rng.random_range(0..30), removed: 0, inserted: "q".into() },

@@ -7,7 +7,7 @@
 //! the user's eagerness sets. If the posterior
 //! says that this is at least as likely as not, the offer is shown; below that it is shown twice as
 //! often as the posterior says. So the uncertainty of the weights explores, and the probability is
-//! recorded beside every decision.
+//! recorded next to every decision.
 //!
 //! The state is a fold over the event log. It starts with the shipped prior, and it forgets the
 //! events that are deleted from the log.
@@ -142,8 +142,8 @@ impl Gate {
         // What is known of a hurried reject is its weight; it is a reject all the same.
         let is_hurried = label.weight < 1.0;
         let accepted = if is_hurried { 0.0 } else { f64::from(label.reward.clamp(0.0, 1.0)) };
-        // Stronger evidence replaces weaker evidence only where they differ. It then counts beside
-        // the weaker one, which is rare.
+        // Stronger evidence replaces weaker evidence only where they differ. It then counts in
+        // addition to the weaker one, which is rare.
         if label.before == Some(label.reward) {
             return;
         }

@@ -1,6 +1,6 @@
 //! The prior: the weights the gate starts with on its first day, with room to change. They were
 //! fitted to what other people accepted and rejected. A rehearsal of the user's own
-//! projects can replace them: `hone rehearse --adopt` leaves its prior beside the adapters.
+//! projects can replace them: `hone rehearse --adopt` leaves its prior next to the adapters.
 
 use super::features::FEATURES;
 use serde::{Deserialize, Serialize};

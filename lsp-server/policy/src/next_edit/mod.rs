@@ -84,12 +84,12 @@ impl EditGate {
         names.unwrap_or_default()
     }
 
-    /// Folds one event in; answers whether it concerns next edits.
+    /// Folds one event in. Returns whether it concerns next edits.
     pub fn apply(&mut self, event: &Event) -> bool {
         match &event.kind {
             EventKind::NextEdit(edit) => {
                 let gate = edit.gate.clone().filter(|_| !edit.invoked);
-                // A model's edit that was judged by other features tells nothing of today's gate.
+                // A model's edit that was judged by other features says nothing about today's gate.
                 let is_known = |gate: &GateRecord| {
                     edit.kind != NextEditKind::Model || model::recorded(gate).is_some()
                 };

@@ -65,7 +65,7 @@ fn the_first_edits_of_a_rule_are_shown() {
 }
 
 #[test]
-fn a_rule_that_is_turned_down_again_and_again_is_held_back() {
+fn a_rule_that_is_rejected_again_and_again_is_held_back() {
     let mut gate = EditGate::default();
     for number in 0..4 {
         one(&mut gate, number, &near(1), NextEditOutcome::Rejected);

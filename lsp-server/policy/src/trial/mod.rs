@@ -206,7 +206,7 @@ impl Trial {
     }
 
     /// Compares both arms on a reference. `asked` holds the adapters that scored it, `greedy` those
-    /// that decode it greedily, and `by_incumbent` tells whether the incumbent had answered there.
+    /// that decode it greedily, and `by_incumbent` says whether the incumbent had answered there.
     /// An accepted text is the answering arm's own, so the arm that answers more often would look
     /// better. Therefore each reference is weighted by the inverse of its arm's probability, as
     /// verdicts are.

@@ -91,7 +91,7 @@ impl Monitors {
         }
     }
 
-    /// Tells whether the incumbent answered this request of the trial (or the candidate). `None`
+    /// Returns whether the incumbent answered this request of the trial (or the candidate). `None`
     /// for a request of another trial.
     pub fn was_incumbent(&self, id: &str) -> Option<bool> {
         self.arms.get(id).copied()
@@ -191,7 +191,7 @@ impl Conduct {
     }
 }
 
-/// Tells whether a text has four words or more and most of them are the same.
+/// Returns whether a text has four words or more and most of them are the same.
 fn repeats(text: &str) -> bool {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());

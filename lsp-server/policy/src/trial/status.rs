@@ -1,9 +1,9 @@
-//! What `hone status` tells about a running trial.
+//! What `hone status` says about a running trial.
 
 use super::{Arms, Rewards};
 use serde::{Deserialize, Serialize};
 
-/// What `hone status` tells about a running trial.
+/// What `hone status` says about a running trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialStatus {
     pub arms: Arms,

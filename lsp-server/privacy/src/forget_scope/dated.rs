@@ -1,4 +1,4 @@
-//! What was recorded before or since a time. Dates alone do not tell, because a clock may be set:
+//! What was recorded before or since a time. Dates alone do not say it, because a clock may be set:
 //! the order in which things were recorded is always right.
 
 /// The part of a time line that is looked for, in milliseconds since the Unix epoch.

@@ -111,7 +111,7 @@ fn fresh(log: &dyn EventLog, inputs: &DerivedInputs) -> DerivedState {
     DerivedState { new_events: 0, ..DerivedState::of(&bare, inputs).unwrap() }
 }
 
-/// Runs a random scenario; answers whether the state was derived from a checkpoint.
+/// Runs a random scenario. Returns whether the state was derived from a checkpoint.
 fn scenario(seed: u64, events: u64) -> bool {
     let mut rng = StdRng::seed_from_u64(seed);
     let log = MemoryLog::default();

@@ -167,7 +167,7 @@ impl Story {
         is_here.then(|| (ghost, ghost.item()))
     }
 
-    /// The user accepts the offer, in the ways in which clients tell it.
+    /// The user accepts the offer, in the ways in which clients report it.
     pub fn accept(&mut self, step: Step) -> Found {
         let Some((ghost, item)) = self.acceptable() else { return Ok(()) };
         let (id, at, replaces) = (item.id.clone(), ghost.at, item.replaces);

@@ -32,7 +32,7 @@ pub struct Ghost {
     pub at: usize,
     pub items: Vec<Item>,
     pub current: usize,
-    /// It is not once the cursor is elsewhere, which not every client tells.
+    /// It is not once the cursor is elsewhere, which not every client reports.
     pub is_visible: bool,
     /// The text around it is the one that the answer was for, but for what was typed along.
     pub is_fresh: bool,
@@ -76,7 +76,7 @@ impl Ghost {
     }
 
     /// Puts a part of the rest into the document, or `typed` as it stands there. The offers that do
-    /// not go on like this are out.
+    /// not continue like this are out.
     fn go_along(&mut self, typed: &str) {
         let current = self.item().id.clone();
         self.items.retain(|item| item.rest().starts_with(typed));
@@ -159,7 +159,7 @@ impl Screen {
         let Some(mut ghost) = self.ghost.take_if(|ghost| ghost.document == document) else {
             return;
         };
-        let goes_on = match ghost.side(change) {
+        let continues = match ghost.side(change) {
             Side::Before => {
                 ghost.shift(change);
                 true
@@ -170,10 +170,10 @@ impl Screen {
             }
             Side::Touching => self.takes_back(&mut ghost, change),
         };
-        self.ghost = Some(ghost).filter(|_| goes_on);
+        self.ghost = Some(ghost).filter(|_| continues);
     }
 
-    /// Text is inserted at the place. Answers whether the offers still fit.
+    /// Text is inserted at the place. Returns whether the offers still fit.
     fn types(&mut self, ghost: &mut Ghost, old: &str, change: &Change) -> bool {
         let pair = PAIRS.contains(&change.text.as_str());
         let over = &old[ghost.at..change.start];
@@ -211,7 +211,7 @@ impl Screen {
         self.credit_typing(ghost)
     }
 
-    /// Text is removed at the place. Answers whether the offers still fit.
+    /// Text is removed at the place. Returns whether the offers still fit.
     fn takes_back(&mut self, ghost: &mut Ghost, change: &Change) -> bool {
         let replaces = ghost.item().replaces;
         let is_back = change.text.is_empty()
@@ -242,12 +242,12 @@ impl Screen {
             return;
         };
         let mark = mark.to_string();
-        let goes_on = ghost.at == caret
+        let continues = ghost.at == caret
             && ghost.item().replaces > 0
             && ghost.item().rest().starts_with(&mark);
         ghost.is_fresh = false;
         let mut stays = true;
-        if goes_on {
+        if continues {
             ghost.go_along(&mark);
             ghost.at += mark.len();
             for item in &mut ghost.items {
@@ -260,7 +260,7 @@ impl Screen {
         self.ghost = Some(ghost).filter(|_| stays);
     }
 
-    /// Half of an offer is enough to be typed through. Answers whether there is a rest.
+    /// Half of an offer is enough to be typed through. Returns whether there is a rest.
     pub fn credit_typing(&mut self, ghost: &Ghost) -> bool {
         for item in &ghost.items {
             let (done, all) = (item.full[..item.done].chars().count(), item.full.chars().count());

@@ -126,7 +126,7 @@ pub struct Habits {
     pub form: Form,
     pub line_break: &'static str,
     pub closes_pairs: bool,
-    /// The client tells when the user does not see an offer any more.
+    /// The client reports when the user does not see an offer any more.
     pub tells_hidden: bool,
     /// The gate is on.
     pub gates: bool,

@@ -246,9 +246,9 @@ impl Story {
             return false;
         }
         let is_blank = |text: &str| text.chars().all(char::is_whitespace);
-        let is_beside = change.start < ghost.start() || change.end > ghost.at;
+        let is_next_to_it = change.start < ghost.start() || change.end > ghost.at;
         let respaces =
-            !removed.is_empty() && is_blank(removed) && is_blank(&change.text) && is_beside;
+            !removed.is_empty() && is_blank(removed) && is_blank(&change.text) && is_next_to_it;
         let is_break = matches!(change.text.as_str(), "\n" | "\r\n" | "\r");
         let at_line_start = old[..change.start].is_empty() || old[..change.start].ends_with('\n');
         let puts_lines = at_line_start && change.text.ends_with('\n') && !is_blank(&change.text);

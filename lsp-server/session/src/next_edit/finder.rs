@@ -58,7 +58,7 @@ impl Finder {
                 News::Right(edit) if edit.kind == RuleKind::Model => {}
                 News::Wrong(edit) if edit.kind == RuleKind::Model => self.rejected.note(&edit),
                 News::Right(edit) => self.edits.taken(&edit),
-                News::Wrong(edit) => self.edits.turned_down(&edit),
+                News::Wrong(edit) => self.edits.rejected(&edit),
             }
         }
     }
@@ -88,7 +88,7 @@ impl Finder {
         self.shown
     }
 
-    /// Returns where the user may want to go on, the likeliest place first, or why nowhere.
+    /// Returns where the user may want to continue, the likeliest place first, or why nowhere.
     /// `documents` is called only if there is something to search for; the document with the cursor
     /// comes first, and the number is the cursor's character in it.
     pub fn find(

@@ -123,7 +123,7 @@ impl Inbox {
         self.for_model.as_ref()?.opened.get(uri)
     }
 
-    /// The client tells what the last change was.
+    /// The client reports what the last change was.
     pub fn told(&mut self, change: LastChange) {
         self.for_model.iter_mut().for_each(|for_model| for_model.moment.told(change));
     }
@@ -213,7 +213,7 @@ impl Inbox {
             || self.ended.iter().any(|ended| ended.id == id)
     }
 
-    /// The client tells what became of the edit with this id.
+    /// The client reports what became of the edit with this id.
     pub fn decided(
         &mut self,
         id: &str,

@@ -1,5 +1,5 @@
-//! The next edit that the editor has, and what becomes of it. Clients differ in what they tell, so
-//! most of it is read from the changes of the document.
+//! The next edit that the editor has, and what becomes of it. Clients differ in what they report,
+//! so most of it is read from the changes of the document.
 
 use completion::document::Edit;
 use feedback::event::{NextEditOutcome, OfferId};

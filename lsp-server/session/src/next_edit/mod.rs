@@ -164,7 +164,7 @@ impl Session {
         })
     }
 
-    /// The client tells what the last change was, if the text that it means is the one of now.
+    /// The client reports what the last change was, if the text that it means is the one of now.
     pub fn tell_last_change(&self, uri: &str, version: Option<i32>, change: LastChange) {
         self.turn(|state, _| {
             let is_meant = |document: &Document| version.is_none_or(|it| it == document.version);

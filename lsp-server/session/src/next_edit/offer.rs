@@ -231,7 +231,7 @@ fn reason(nothing: Nothing) -> Reason {
     match nothing {
         Nothing::NoRule => Reason::NothingAlike,
         Nothing::NoPlace => Reason::NoOtherPlace,
-        Nothing::TurnedDown => Reason::TurnedDown,
+        Nothing::Rejected => Reason::TurnedDown,
     }
 }
 

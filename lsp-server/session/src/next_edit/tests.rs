@@ -299,7 +299,7 @@ async fn an_edit_that_the_editor_still_has_counts_when_it_is_made() {
 }
 
 #[tokio::test]
-async fn a_rule_ends_when_it_is_turned_down_twice() {
+async fn a_rule_ends_when_it_is_rejected_twice() {
     let mut user = User::of(&"file.load(1);\n".repeat(9)).await;
     user.replace(0, "load", "fetch");
     user.replace(1, "load", "fetch");
@@ -394,10 +394,10 @@ async fn edits_of_private_files_teach_nothing() {
     assert_eq!(user.ask(0).await, None);
     user.replace(0, "load", "fetch");
     user.replace(1, "load", "fetch");
-    assert!(user.ask(1).await.is_some(), "other files go on");
+    assert!(user.ask(1).await.is_some(), "other files continue");
 }
 
-/// The text alone is no secret: only the name next to it tells that it is one.
+/// The text alone is no secret: only the name next to it says that it is one.
 #[tokio::test]
 async fn a_password_is_neither_offered_in_another_file_nor_recorded() {
     let password = format!("\"{}\"", ["Tr0ub4dor", "-zz9Kq"].concat());

@@ -1,5 +1,5 @@
-//! The next edit in a file that is not open. Only its place is told: the editor opens the file, and
-//! asks again from there.
+//! The next edit in a file that is not open. Only its place is reported: the editor opens the file,
+//! and asks again from there.
 
 use super::Asked;
 use super::finder::Finder;
@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 const TIME_MAX: Duration = Duration::from_millis(500);
 
 impl Session {
-    /// Where the user could go on in the open folder, if they asked for it by the key. This reads
-    /// files.
+    /// Where the user could continue in the open folder, if they asked for it by the key. This
+    /// reads files.
     pub(super) fn look_further(
         &self,
         asked: &Asked,

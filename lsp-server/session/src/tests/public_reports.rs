@@ -211,7 +211,7 @@ async fn a_blank_that_comes_and_goes_after_accepting_is_followed() {
 }
 
 /// zbirenbaum/copilot.lua#190 and copilotlsp-nvim/copilot-lsp#12: a suggestion stayed on screen
-/// when insert mode or the document was left. Nobody turned it down by that.
+/// when insert mode or the document was left. Nobody rejected it by that.
 #[tokio::test]
 async fn an_offer_that_was_left_with_its_mode_or_document_is_not_rejected() {
     for leave in [

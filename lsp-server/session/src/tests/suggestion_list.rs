@@ -10,7 +10,7 @@ fn selected(typed: &str, text: &str) -> Option<Selected> {
 }
 
 #[tokio::test]
-async fn an_offer_goes_on_from_the_entry_that_is_chosen() {
+async fn an_offer_continues_from_the_entry_that_is_chosen() {
     let (_folder, session) = session(Duration::ZERO).await;
     type_at_cursor(&session, "fi");
     let cursor = Position { line: 1, column: 6 };
@@ -22,7 +22,7 @@ async fn an_offer_goes_on_from_the_entry_that_is_chosen() {
     assert_eq!((*from, typed.as_str()), (CURSOR, "fi"));
     // The document is as the editor has it.
     assert_eq!(session.line_before(URI, cursor).unwrap(), "    fi");
-    // The user takes the entry, and the offer goes on behind it.
+    // The user takes the entry, and the offer continues behind it.
     let range = Some((CURSOR, cursor));
     session.change(URI, 3, vec![(range, "findIndex".into())]).unwrap();
     let behind = Position { line: 1, column: 13 };

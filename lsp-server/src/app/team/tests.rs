@@ -23,9 +23,9 @@ pub(super) fn core(frame: &Frame, version: u64) -> Core {
     Core::new(frame, version, (0..frame.numbers() as i32).map(number).collect()).unwrap()
 }
 
-/// A version takes the place of the one before, and what was learned privately goes on beside it.
+/// A version takes the place of the one before, and what was learned privately stays next to it.
 #[test]
-fn the_private_part_of_the_head_stays_beside_a_new_version() {
+fn the_private_part_of_the_head_stays_next_to_a_new_version() {
     let home = tempfile::tempdir().unwrap();
     let frame = frame();
     let (mut registry, _) = Registry::open(home.path(), &frame.base_sha256);
@@ -147,7 +147,7 @@ async fn a_version_that_only_closes_brackets_loses_its_trial() {
 #[test]
 fn a_contribution_is_in_the_ledger_before_it_leaves_and_a_broken_one_never_is() {
     let home = tempfile::tempdir().unwrap();
-    let files = TeamFiles::beside(&home.path().join("adapters"));
+    let files = TeamFiles::next_to(&home.path().join("adapters"));
     let frame = frame();
     let core = core(&frame, 1);
     let limits = Limits { max_norm: 0.5, noise: 0.0 };

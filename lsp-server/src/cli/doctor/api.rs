@@ -43,7 +43,7 @@ pub async fn api(patient: &Patient<'_>) -> Vec<Check> {
 
 async fn listening(patient: &Patient<'_>, port: u16) -> Check {
     let asked = client::question::<HttpState>(patient.home, Command::Http);
-    // The check of the daemon tells of one that does not answer.
+    // The check of the daemon reports one that does not answer.
     let state = match tokio::time::timeout(ANSWER_LIMIT, asked).await {
         Ok(Ok(state)) => state,
         _ => return Check::note(NAME, "on, and the daemon does not answer", "see `daemon` above"),

@@ -113,7 +113,7 @@ pub fn editors(around: &Surroundings, sessions: usize) -> Vec<Check> {
     if checks.is_empty() && sessions > 0 {
         checks.push(Check::good(NAME, "one is connected, whose settings the doctor does not know"));
     } else if checks.is_empty() {
-        let fix = "the page `Editors` of the book tells how each editor starts `hone lsp`";
+        let fix = "the page `Editors` of the book says how each editor starts `hone lsp`";
         checks.push(Check::note(NAME, "none that starts Hone was found", fix));
     }
     checks

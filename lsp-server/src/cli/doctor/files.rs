@@ -34,7 +34,7 @@ pub fn program(patient: &Patient) -> Vec<Check> {
     }
     let missing = Check::wrong(
         NAME,
-        "hone-learner is not beside it, so nothing can be learned",
+        "hone-learner is not in its folder, so nothing can be learned",
         "install all programs of the archive into one folder",
     );
     vec![first, missing]

@@ -110,7 +110,7 @@ pub fn gpu(patient: &Patient) -> Check {
                 Some((_, here)) => Check::note(
                     NAME,
                     format!("{here}, and its driver does not offer it to programs"),
-                    "update the driver; `hone status` tells what computes",
+                    "update the driver; `hone status` says what computes",
                 ),
                 None => Check::good(NAME, "none is used"),
             }
@@ -122,12 +122,12 @@ fn has_gpu_support() -> bool {
     cfg!(any(feature = "cuda", feature = "vulkan", feature = "metal"))
 }
 
-/// What is wrong at the moment, and the last lines of the daemon's log that tell of a failure.
+/// What is wrong at the moment, and the last lines of the daemon's log that report a failure.
 pub fn failures(patient: &Patient) -> Vec<Check> {
     const NAME: &str = "failures";
     let error = patient.status.as_ref().ok().and_then(|status| status.learner.last_error.as_ref());
     let now = error.map(|error| {
-        Check::wrong("trouble", error, "do what the message says; completions go on meanwhile")
+        Check::wrong("trouble", error, "do what the message says; completions continue meanwhile")
     });
     let lines = last_failures(&log_end(&patient.home.daemon_log()));
     let log = match lines.is_empty() {
@@ -153,7 +153,7 @@ fn log_end(log: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// The last different lines that tell of a failure, oldest first. One that kept a daemon from
+/// The last different lines that report a failure, oldest first. One that kept a daemon from
 /// serving is over once a later one serves, or the file is there that it missed.
 fn last_failures(log: &str) -> Vec<String> {
     let served = log.rfind(" INFO serving ").unwrap_or(0);

@@ -11,10 +11,10 @@ use report::status::Status;
 use std::collections::VecDeque;
 use sysinfo::{MemoryRefreshKind, System};
 
-/// The memory that a model needs beside its file, in bytes: its KV cache and buffers.
-const BESIDE_FILE: u64 = 300 << 20;
+/// The memory that a model needs in addition to its file, in bytes: its KV cache and buffers.
+const BESIDES_FILE: u64 = 300 << 20;
 
-/// The completions whose times are told, the latest ones.
+/// The completions whose times are reported, the latest ones.
 const TIMED: usize = 200;
 
 /// A completion that takes longer than this comes too late for most people, in milliseconds.
@@ -61,14 +61,14 @@ pub fn model(patient: &Patient) -> Vec<Check> {
     vec![found, memory(manifest.bytes, system.total_memory(), system.available_memory())]
 }
 
-/// The model for next edits, if one is set. The check of the settings tells of one that cannot be
+/// The model for next edits, if one is set. The check of the settings reports one that cannot be
 /// asked.
 pub fn next_edit_model(patient: &Patient) -> Option<Check> {
     const NAME: &str = "next edits";
     let manifest = patient.configured.next_edit_model()?;
     Some(match Store::new(patient.home.models()).verified(manifest) {
         Ok(_) => {
-            let [size, needs] = [manifest.bytes, manifest.bytes + BESIDE_FILE].map(Size);
+            let [size, needs] = [manifest.bytes, manifest.bytes + BESIDES_FILE].map(Size);
             let file = format!("{}, {size}, its checksum is right", manifest.name);
             Check::good(NAME, format!("{file}; it needs about {needs} of memory more"))
         }
@@ -90,10 +90,10 @@ fn backend(status: &Status) -> &str {
     status.model.backend.as_deref().unwrap_or("not loaded")
 }
 
-/// Whether the model fits into memory beside what else runs.
+/// Whether the model fits into memory along with what else runs.
 fn memory(model_bytes: u64, total: u64, available: u64) -> Check {
     const NAME: &str = "memory";
-    let needed = model_bytes + BESIDE_FILE;
+    let needed = model_bytes + BESIDES_FILE;
     let [needs, all, free] = [needed, total, available].map(Size);
     let found = format!("the model needs about {needs}; of {all}, {free} are free");
     let smaller = "`hone model list` names smaller models, and `hone model use NAME` chooses one";

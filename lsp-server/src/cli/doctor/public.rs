@@ -77,7 +77,7 @@ impl Public {
         if word.ends_with("/hone") || word.ends_with("/hone.exe") {
             return (self.shortened(word), &text[word.len()..]);
         }
-        // A name may have blanks, so the path goes on to what cannot be a part of it.
+        // A name may have blanks, so the path continues to what cannot be a part of it.
         let end = [": ", ";", ", ", "\"", "'", "`", ")", "\n"];
         let end = end.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
         (LEFT_OUT.to_owned(), &text[end..])

@@ -36,7 +36,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The order in which the texts are learned, the same in each run that goes on.
+/// The order in which the texts are learned, the same in each run that continues.
 const SEED: u64 = 1;
 
 /// The number of times that what was learned is compared with what serves, if another adapter
@@ -160,7 +160,7 @@ struct Verdict {
 
 impl Work<'_> {
     fn files(&self) -> HistoryFiles {
-        HistoryFiles::beside(&self.home.adapters())
+        HistoryFiles::next_to(&self.home.adapters())
     }
 
     async fn learn(&self, progress: &mut Progress) -> Result<Learned> {

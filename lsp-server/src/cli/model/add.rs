@@ -50,7 +50,7 @@ fn recognise<'a>(store: &Store, catalogue: &'a Catalogue, from: &Path) -> Result
 
 /// Nobody sees half a file: the name appears with the whole.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let unfinished = file::beside(to, ".adding");
+    let unfinished = file::with_suffix(to, ".adding");
     let copied = fs::copy(from, &unfinished).and_then(|_| file::publish(&unfinished, to));
     copied.with_context(|| {
         // What has been copied of it is of no use.

@@ -2,7 +2,7 @@
 //!
 //! Without a GPU, every token reads the whole model from memory once, so its time grows with the
 //! file. The speed of the default model on two cores is measured (docs/lab/serving-results.md), and
-//! the others follow from their sizes. `hone doctor` tells how fast this machine answers.
+//! the others follow from their sizes. `hone doctor` says how fast this machine answers.
 
 /// Tokens a second, and the bytes of the model that they were measured with.
 const MEASURED_TOKENS_PER_S: f64 = 24.7;

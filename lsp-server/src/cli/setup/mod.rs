@@ -31,7 +31,7 @@ pub struct SetupArgs {
     /// The folder that JetBrains' template goes into
     folder: Option<PathBuf>,
     /// Write it into the editor's own file, or into this one. Asks first, and a copy of the file
-    /// stays beside it
+    /// stays next to it
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     write: Option<Option<PathBuf>>,
     /// Do not ask first

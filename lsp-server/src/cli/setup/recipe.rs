@@ -160,7 +160,7 @@ pub const THEN_OF_CHECKOUT: &str =
     "It is the plugin of this program's checkout. Then `:Hone setup` chooses a model.";
 
 /// Returns what Neovim needs where a program lies in the target folder of a checkout: the plugin
-/// beside that folder, which need not be published. A path that would need quotes is left out.
+/// next to that folder, which need not be published. A path that would need quotes is left out.
 pub fn plugin_of_checkout(program: &Path) -> Option<String> {
     let target = program.ancestors().find(|folder| folder.ends_with("target"))?;
     let folder = target.with_file_name("neovim");

@@ -1,4 +1,4 @@
-//! The language of a text. Clients of HTTP do not tell it, so it is read from the name of the file
+//! The language of a text. Clients of HTTP do not state it, so it is read from the name of the file
 //! where there is one, and else from the text.
 
 use completion::languages;

@@ -24,7 +24,7 @@ const KEYS_MAX: usize = 256;
 
 pub struct Text {
     pub client: String,
-    /// The name of the file, if the client tells it.
+    /// The name of the file, if the client states it.
     name: Option<String>,
     /// When it was used last, in milliseconds of the session's clock.
     pub used_ms: u64,
@@ -119,7 +119,7 @@ impl<'t> Insertable<'t> {
 impl Text {
     pub fn new(session: Arc<Session>, request: &Request, number: u64) -> Text {
         session.use_encoding(Encoding::Utf8);
-        // An offer that waits is no verdict, because nobody tells whether it is on screen.
+        // An offer that waits is no verdict, because nobody reports whether it is on screen.
         session.client_reports();
         let Request { client, around, name, .. } = request;
         let known = Known::new(around);
@@ -434,8 +434,8 @@ fn behind(offered: &Offered, bytes: usize) -> Around {
     Around { before: [before, &offered.text[..bytes]].concat(), after: after.clone() }
 }
 
-/// The address of a text, and the name under which it is recorded. Most clients do not tell the
-/// file, so the name tells the client.
+/// The address of a text, and the name under which it is recorded. Most clients do not state the
+/// file, so the name states the client.
 fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (String, String) {
     if let Some(file) = file.filter(|file| is_whole(file)) {
         return file_address(file);
@@ -449,7 +449,7 @@ fn address(client: &str, file: Option<&str>, number: u64, language: &str) -> (St
     (uri, path)
 }
 
-/// Returns true if a name tells which file it is.
+/// Returns true if a name says which file it is.
 fn is_whole(name: &str) -> bool {
     Path::new(name).is_absolute() || name.starts_with("file://")
 }

@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Places of each commit at most
     #[arg(long, default_value_t = 8, value_name = "N")]
     per_commit: usize,
-    /// Alternatives to compute beside the first answer
+    /// Alternatives to compute in addition to the first answer
     #[arg(long, default_value_t = 2, value_name = "N")]
     alternatives: usize,
     #[arg(long, default_value_t = 62)]

@@ -36,7 +36,7 @@ pub struct Record {
 pub struct Outcome {
     /// It is the whole rest of the line.
     pub is_exact: bool,
-    /// Its characters, if the developer of a rehearsal would take it without mending it.
+    /// Its characters, if the developer of a rehearsal would take it without fixing it.
     pub right_chars: usize,
 }
 

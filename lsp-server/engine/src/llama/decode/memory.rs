@@ -51,8 +51,8 @@ impl AnswerMemory {
 
     /// Remembers the token that follows.
     pub fn note(&mut self, place: Place, next: Chosen, adapter: AdapterVersion) {
-        let goes_on = |known: &Known| known.path == place.path && known.tells(place);
-        let at = self.answers.iter().rposition(goes_on);
+        let continues = |known: &Known| known.path == place.path && known.fits(place);
+        let at = self.answers.iter().rposition(continues);
         let mut known = match at.and_then(|at| self.answers.remove(at)) {
             Some(known) => known,
             None if place.path.len() == place.prompt => Known {
@@ -62,7 +62,7 @@ impl AnswerMemory {
                 free_from: None,
                 tokens: vec![],
             },
-            // Its beginning is not known, so it cannot be told.
+            // Its beginning is not known, so it cannot be given again.
             None => return,
         };
         if place.is_free {
@@ -85,12 +85,12 @@ impl Known {
     fn next(&self, place: Place) -> Option<Chosen> {
         let said = place.path.len().checked_sub(self.prompt)?;
         let token = self.tokens.get(said)?;
-        (self.tells(place) && self.path.starts_with(place.path)).then_some(*token)
+        (self.fits(place) && self.path.starts_with(place.path)).then_some(*token)
     }
 
     /// Returns true if this is an answer to the same request, or its text is chosen freely at a
     /// place that has nothing to reproduce either.
-    fn tells(&self, place: Place) -> bool {
+    fn fits(&self, place: Place) -> bool {
         let is_same = place.prompt == self.prompt && place.healing == self.healing;
         let is_free = self.free_from.is_some_and(|from| from <= place.path.len());
         is_same || place.is_free && is_free
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_an_answer_is_told_once_a_part_of_it_is_typed_and_can_go_on() {
+    fn the_rest_of_an_answer_is_given_once_a_part_of_it_is_typed_and_can_continue() {
         let mut memory = AnswerMemory::default();
         for (said, token) in [(&[][..], 7), (&[7], 8), (&[7, 8], 9)] {
             note(&mut memory, 1, said, token);

@@ -55,6 +55,6 @@ mod tests {
         for meant in ["very very ", "ha ha ha ", "0, 0, 0, 0, 0, 0, 0, ", "----------------"] {
             assert_eq!(left(meant), meant);
         }
-        assert_eq!(left("hello hello hello x"), "hello hello hello x", "it goes on");
+        assert_eq!(left("hello hello hello x"), "hello hello hello x", "it continues");
     }
 }

@@ -99,7 +99,7 @@ fn send(child: u32, signal: Signal) -> bool {
     kill_process(pid, signal).is_ok()
 }
 
-/// Runs another program in the place of this one; answers only if that fails.
+/// Runs another program in the place of this one. Returns only if that fails.
 pub fn replace_by(mut command: Command) -> io::Error {
     command.exec()
 }
@@ -112,7 +112,7 @@ pub fn lower_thread_priority() {
 }
 
 /// Returns the name and the number of the program that listens on a TCP port of this machine, if
-/// the system tells.
+/// the system reports it.
 #[cfg(target_os = "linux")]
 pub fn listener_on(port: u16) -> Option<String> {
     /// The state of a socket that listens, as the kernel writes it.
@@ -139,7 +139,7 @@ pub fn listener_on(port: u16) -> Option<String> {
     })
 }
 
-/// This system does not tell.
+/// This system does not report it.
 #[cfg(not(target_os = "linux"))]
 pub fn listener_on(_port: u16) -> Option<String> {
     None

@@ -139,7 +139,7 @@ fn with_process(child: u32, call: impl Fn(HANDLE) -> NTSTATUS) -> bool {
     call(process.as_raw_handle()) >= 0
 }
 
-/// Runs another program, and ends this one with the other's status; answers only if that fails.
+/// Runs another program, and ends this one with the other's status. Returns only if that fails.
 pub fn replace_by(mut command: Command) -> io::Error {
     match command.status() {
         Ok(status) => std::process::exit(status.code().unwrap_or(1)),
@@ -154,7 +154,7 @@ pub fn lower_thread_priority() {
 }
 
 /// Returns the name of the program that listens on a TCP port of this machine. This system does not
-/// tell it without a walk through its tables.
+/// report it without a walk through its tables.
 pub fn listener_on(_port: u16) -> Option<String> {
     None
 }

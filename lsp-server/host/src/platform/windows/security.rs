@@ -103,7 +103,7 @@ impl SecurityDescriptor {
     }
 }
 
-/// The result of a call that answers an error's number.
+/// The result of a call that returns an error's number.
 fn code(code: u32) -> io::Result<()> {
     match code {
         ERROR_SUCCESS => Ok(()),

@@ -33,7 +33,8 @@ const TEXT: &str = "let cart = load();\nlet sum = total(cart);\n\nshow(sum);\nsa
 const ANSWER: &str = "_all();\nlet sum = total(cart);\n\nshow(sum, 2);\nsave(cart);\n";
 const SAME: &str = "_all();\nlet sum = total(cart);\n\nshow(sum);\nsave(cart);\n";
 
-/// The same in a file that goes on below the window ([`long`]), and an answer that cannot be read.
+/// The same in a file that continues below the window ([`long`]), and an answer that cannot be
+/// read.
 const LONG_ANSWER: &str =
     "_all();\nlet sum = total(cart);\n\nshow(sum, 2);\nsave(cart);\nline_0();\n";
 const MALFORMED: &str = "<|x";
