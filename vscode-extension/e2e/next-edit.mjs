@@ -182,9 +182,7 @@ async function goTo(window, number) {
 }
 
 const played = {
-    async 'the key goes to what comes next, Tab makes it and continues, and Escape rejects it'(
-        at,
-    ) {
+    async 'the key goes to what comes next, Tab makes it and continues, and Escape rejects it'(at) {
         const { window } = at;
         await window.file('walk.rs');
         await window.press('Alt+n');
