@@ -363,7 +363,11 @@ fn daemon_line(status: &Status) -> String {
     let restart = "; `hone restart` takes the changed settings";
     match &status.daemon {
         None => "not running (an editor starts it)".into(),
-        Some(daemon) if daemon.needs_restart && status.restart_trouble.is_none() => {
+        Some(daemon)
+            if daemon.needs_restart
+                && status.restart_trouble.is_none()
+                && status.settings_problems.is_empty() =>
+        {
             format!("{}{restart}", daemon.at_work())
         }
         Some(daemon) => daemon.at_work(),

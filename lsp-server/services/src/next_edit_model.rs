@@ -27,13 +27,27 @@ pub struct NextEditModel {
 struct Turns {
     /// The completions that are computed.
     completions: usize,
-    /// The requests under way: who asks, and the flag that ends the request.
-    asking: Vec<(usize, Arc<AtomicBool>)>,
+    asking: Vec<Request>,
 }
 
 impl Turns {
     fn interrupt(&self) {
-        self.asking.iter().for_each(|(_, abort)| abort.store(true, Ordering::Relaxed));
+        self.asking.iter().for_each(Request::end);
+    }
+}
+
+/// A request under way.
+struct Request {
+    asker: usize,
+    /// The asker's requests are counted.
+    number: u64,
+    /// Ends the request.
+    abort: Arc<AtomicBool>,
+}
+
+impl Request {
+    fn end(&self) {
+        self.abort.store(true, Ordering::Relaxed);
     }
 }
 
@@ -45,7 +59,7 @@ pub struct Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.model.turns.lock().asking.retain(|(_, abort)| !Arc::ptr_eq(abort, &self.abort));
+        self.model.turns.lock().asking.retain(|request| !Arc::ptr_eq(&request.abort, &self.abort));
     }
 }
 
@@ -65,16 +79,18 @@ impl NextEditModel {
     }
 
     /// Begins a request instead of the asker's last one. A key ends it from now on, so the text is
-    /// looked at behind this. `None` while a completion is computed.
-    pub fn begin(self: &Arc<Self>, asker: usize) -> Option<Asking> {
+    /// looked at behind this. `None` while a completion is computed, or where the asker has begun a
+    /// request of a higher number.
+    pub fn begin(self: &Arc<Self>, asker: usize, number: u64) -> Option<Asking> {
         let mut turns = self.turns.lock();
-        if turns.completions > 0 {
+        let own = |request: &&Request| request.asker == asker;
+        let is_late = turns.asking.iter().filter(own).any(|request| request.number > number);
+        if turns.completions > 0 || is_late {
             return None;
         }
-        let last = turns.asking.iter().filter(|(other, _)| *other == asker);
-        last.for_each(|(_, abort)| abort.store(true, Ordering::Relaxed));
+        turns.asking.iter().filter(own).for_each(Request::end);
         let abort = Arc::<AtomicBool>::default();
-        turns.asking.push((asker, abort.clone()));
+        turns.asking.push(Request { asker, number, abort: abort.clone() });
         Some(Asking { model: self.clone(), abort })
     }
 

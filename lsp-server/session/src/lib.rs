@@ -143,7 +143,7 @@ pub struct Suggestion {
     pub text: String,
     /// Columns behind `position` that the text takes the place of.
     pub replaces: u32,
-    /// The entry of the suggestion list that the text continues.
+    /// The entry of the suggestion list that continues the text.
     pub entry: Option<Entry>,
 }
 

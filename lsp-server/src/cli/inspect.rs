@@ -44,10 +44,11 @@ pub async fn current(home: &Paths) -> Result<Status> {
 /// Why a restart of the daemon would end completions, if it would, and what to do about it.
 pub async fn restart_trouble(home: &Paths) -> Option<String> {
     let configured = Configured::read(home);
+    let problem = super::model::problem(home, &configured);
     // The daemon is asked only then, because one that still loads its model answers late.
-    missing_model(home, &configured)?;
+    problem.clone().or_else(|| missing_model(home, &configured))?;
     let status = client::question::<Status>(home, Command::Status).await.ok()??;
-    needs_another_file(home, &configured, &status.model)
+    problem.or_else(|| needs_another_file(home, &configured, &status.model))
 }
 
 /// The same of a daemon that serves this model.

@@ -190,7 +190,7 @@ fn list_json(home: &Paths, store: &Store, configured: &Configured) -> Result<()>
 
 /// Returns what is wrong with the settings. Editors ask for it before they start the server, which
 /// takes no wrong settings.
-fn problem(home: &Paths, configured: &Configured) -> Option<String> {
+pub fn problem(home: &Paths, configured: &Configured) -> Option<String> {
     let config = Config::load(&home.config_file());
     let checked = config
         .and_then(|config| configured_manifest(home, &configured.catalogue, &config).map(drop));

@@ -42,7 +42,7 @@ pub async fn run(home: &Paths, args: ReportArgs) -> Result<()> {
     match args.html {
         // An editor shows the page in one of its own, also where it is empty yet.
         Some(path) if path.as_os_str() == "-" => emit!("{}", page(&report)?)?,
-        Some(_) if report.from.is_none() => bail!(
+        Some(_) if report.from.is_none() && report.next_edits.is_none() => bail!(
             "nothing is recorded yet, so no page was written; write some code with Hone in your \
              editor"
         ),

@@ -26,13 +26,16 @@ local CLIENT_POLL_MS = 20
 
 local started_at_ms = 0
 
---- Whether the user asked for the server's end.
-local stopping = false
+--- Whether the user asked for the server's end, and how often.
+local stopping, ends = false, 0
 
 --- What the user was told is wrong or missing, so that there is no server, and when it was looked
 --- for last.
 ---@type { message: string, looked_at_ms: number }?
 local missing
+
+--- Whether it is being looked for, and whether the server was started before.
+local looking, was_started = false, false
 
 ---@return string[] command line of the language server
 local function configured()
@@ -128,7 +131,12 @@ local function look(on_well)
     on_well()
     return
   end
+  local before = ends
   M.run({ 'model', 'list', '--json' }, function(result)
+    looking = false
+    if ends ~= before then
+      return
+    end
     local problem = result.code ~= 0 and M.error_line(result) or models.problem(result.stdout)
     local needed = not problem and models.needed(models.parse(result.stdout))
     if problem then
@@ -200,7 +208,7 @@ function M.config()
 end
 
 local function enable()
-  stopping = false
+  was_started, stopping = true, false
   started_at_ms = vim.uv.now()
   vim.lsp.enable(NAME)
 end
@@ -223,10 +231,15 @@ end
 
 --- Is called when insert mode begins. Starts the server if what was missing is there by now.
 function M.look_again()
-  if missing and vim.uv.now() - missing.looked_at_ms >= M.LOOK_AGAIN_MS and M.find() then
-    -- There is one look at a time.
-    missing.looked_at_ms = math.huge
-    look(enable)
+  if not missing or looking or (was_started and is_end_wanted()) then
+    return
+  end
+  if vim.uv.now() - missing.looked_at_ms >= M.LOOK_AGAIN_MS and M.find() then
+    missing.looked_at_ms, looking = vim.uv.now(), true
+    if not pcall(look, enable) then
+      -- The program may just be copied.
+      looking = false
+    end
   end
 end
 
@@ -245,7 +258,7 @@ end
 --- Disconnects from the server and stops the daemon, which all editors share.
 ---@param next? fun() called once the daemon has ended; without it, a message is shown
 function M.stop(next)
-  stopping, missing = true, nil
+  stopping, missing, ends = true, nil, ends + 1
   vim.lsp.enable(NAME, false)
   status.stopped()
   M.run({ 'stop' }, function(result)

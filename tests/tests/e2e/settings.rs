@@ -65,6 +65,19 @@ fn a_setting_that_needs_a_restart_says_so() {
         assert!(told.contains(missing) && told.contains(advice), "{told}");
         assert!(!told.contains("`hone restart`"), "{told}");
     }
+    let file = home.path().join("config.toml");
+    let right = std::fs::read_to_string(&file).unwrap();
+    for (name, wrong) in
+        [("qwen2.5-coder-0.5b", "qwen2.5-coder-05b"), ("threads = 1", "threads = []")]
+    {
+        std::fs::write(&file, right.replace(name, wrong)).unwrap();
+        let error = home.error(&["restart"]);
+        let told = format!("not restarted: {}:", file.display());
+        assert!(error.starts_with(&told), "{wrong}: {error}");
+        assert_eq!(home.daemon_pid(), pid, "the daemon continues");
+        assert!(!home.output(&["status"]).contains("`hone restart`"), "{wrong}");
+    }
+    std::fs::write(&file, right).unwrap();
     home.output(&["stop"]);
     let said = json(&home.output(&["config", "set", "--json", "model.threads", "1"]));
     assert_eq!(said["restart"], false, "no daemon runs");

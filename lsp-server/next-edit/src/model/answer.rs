@@ -53,7 +53,10 @@ pub(super) fn updated(text: &str, window: &Window, answer: &str) -> Vec<String> 
     let whole = whole.trim_end_matches('\n');
     let whole = whole.strip_suffix(NO_NEWLINE).unwrap_or(whole).trim_end_matches('\n');
     // Models that also chat close a block of code that they never opened.
-    let unfenced = whole.strip_suffix(FENCE).filter(|_| !now.contains(FENCE));
+    let unfenced = whole
+        .strip_suffix(FENCE)
+        .filter(|rest| rest.ends_with('\n'))
+        .filter(|_| !now.contains(FENCE));
     let whole = unfenced.unwrap_or(whole).trim_end_matches('\n');
     let mut lines: Vec<String> = whole.split('\n').map(str::to_owned).collect();
     let starts_blank = now.starts_with('\n');

@@ -108,10 +108,12 @@ impl Shown {
 
     /// Takes notice of newer changes.
     pub fn after(self, changes: &[Changed]) -> Shown {
-        match self.of(changes).nth(Shown::MAX) {
-            None => self,
-            Some(_) => Shown { since: latest(changes).nth(Shown::LEFT - 1).map_or(0, |c| c.began) },
+        let (shown, all) = (self.of(changes).count(), latest(changes).count());
+        // Fewer are left where a file was closed, or changes were undone.
+        if (Shown::LEFT.min(all)..=Shown::MAX).contains(&shown) {
+            return self;
         }
+        Shown { since: latest(changes).take(Shown::LEFT).last().map_or(0, |change| change.began) }
     }
 
     /// The changes that are shown, the newest first.

@@ -36,9 +36,14 @@ pub(super) fn settled(text: &str, window: &Window, written: &str) -> Option<Stri
     // Lines that stand there twice do not tell which of them these are.
     let (end, None) = (places.next()?, places.next()) else { return None };
     let pairs = old[..end].iter().rev().zip(new.iter().rev());
-    let change_end = end - pairs.take_while(|(old, new)| old == new).count();
-    // A change above the cursor is offered after those that may still come.
-    if change_end <= window.cursor_line(text) {
+    let same = pairs.take_while(|(old, new)| old == new).count();
+    let (change_end, written) = (end - same, new.len() - same - unchanged);
+    // A change above the cursor is offered after those that may still come. Lines that seem to be
+    // gone below it may be moved, or lie behind others that begin as they do.
+    let behind_cursor = window.cursor_line(text) + 1;
+    let is_told =
+        change_end == behind_cursor || change_end > behind_cursor && change_end == unchanged;
+    if !is_told || written == 0 {
         return None;
     }
     let rest = old[end..].iter().map(|line| format!("\n{line}"));

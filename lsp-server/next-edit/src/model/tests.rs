@@ -211,6 +211,8 @@ fn old_changes_are_left_out_together_and_keep_their_lines() {
         seen.push(changes.collect());
     }
     assert_eq!(seen.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 4, 5, 6, 4, 5, 6]);
+    let earlier = Document::changed(&text, &edits[..3]).changes;
+    assert_eq!(shown.after(&earlier).of(&earlier).count(), 3, "the later ones were undone");
     for (before, after) in seen.iter().zip(&seen[1..]) {
         assert!(after.len() == 4 && before[3..] == after[..3] || after.starts_with(before));
     }
@@ -404,7 +406,7 @@ fn an_answer_is_settled_where_the_window_continues_behind_its_change() {
     let inserted = "b1();\nc();\nnew();\nd1();\ne1();\n\n";
     assert_eq!(early(inserted).unwrap(), "3:  → new();\n");
     let deleted = "b1();\nc();\ne1();\n\nf1();\n";
-    assert_eq!(early(deleted).unwrap(), "3: d1();\n → ");
+    assert_eq!(early(deleted), Err(Dropped::CutOff), "the line may be moved");
     let above = "b(1);\nc();\nd1();\ne1();\n\n";
     assert_eq!(early(above), Err(Dropped::CutOff), "a change at the cursor may come");
     let same = "b1();\nc();\nd1();\ne1();\n\nf1();\n";
@@ -414,10 +416,23 @@ fn an_answer_is_settled_where_the_window_continues_behind_its_change() {
 #[test]
 fn an_early_end_leaves_no_change_above_the_cursor_to_offer() {
     let document = Document::unchanged("a();\nb();\nc();\nd();\ne();\nf();\ng();\nh();\n");
-    let written = "b(1);\nc();\nd( );\ne();\nf();\ng();\n";
+    let written = "b(1);\nc();\n\nd();\ne();\nf();\n";
     assert_eq!(offered_early(&document, "c(", written), Err(Dropped::CutOff));
-    let whole = format!("{written}h(2);\n");
+    let whole = format!("{written}g();\nh(2);\n");
     assert_eq!(document.offered("c(", &whole).unwrap(), "7:  → 2");
+}
+
+#[test]
+fn lines_that_begin_as_their_neighbours_are_no_early_end() {
+    let sibling = "    let a = new();\n    a.start();\n    a.stop();\n";
+    let document = Document::unchanged(&format!("    a.stop();\n}}\n\nfn one() {{\n{sibling}}}\n"));
+    for line in ["fn middle() {\n", "\nfn middle() {\n"] {
+        let written = format!("}}\n{line}{sibling}");
+        assert_eq!(offered_early(&document, "}\n", &written), Err(Dropped::CutOff), "{line:?}");
+    }
+    let document = Document::unchanged("a();\nb();\nc();\nx();\ny();\nz();\n");
+    let moved = "b();\nx();\ny();\nz();\n";
+    assert_eq!(offered_early(&document, "c(", moved), Err(Dropped::CutOff));
 }
 
 #[test]
@@ -442,6 +457,7 @@ fn a_fence_behind_an_answer_is_no_code() {
     let document = Document::changed("a();\nb();\nc();\n", &[("a()", "a(1)")]);
     assert_eq!(document.offered("a(1", ");\nb();\nc();\n```\n"), Err(Dropped::Unchanged));
     assert_eq!(document.offered("a(1", ");\nb(1);\nc();\n```").unwrap(), "1:  → 1");
+    assert_eq!(document.offered("a(1", ");\nb();\nc(); ```").unwrap(), "2:  →  ```");
     let document = Document::changed("a();\n```\nb();\n", &[("a()", "a(1)")]);
     assert_eq!(document.offered("a(1", ");\n```\nb();\n```").unwrap(), "3:  → ```\n");
 }

@@ -154,7 +154,7 @@ impl Session {
                 return Err(Reason::Superseded.into());
             }
             if !is_completing(self.services.engine.work())
-                && let Some(asking) = model.begin(asker)
+                && let Some(asking) = model.begin(asker, asked.number)
             {
                 return Ok(asking);
             }

@@ -36,7 +36,8 @@ pub fn daemon(patient: &Patient) -> Vec<Check> {
         Ok(status) => match &status.daemon {
             None => vec![Check::good(NAME, "not running; an editor starts it")],
             Some(daemon) => {
-                let trouble = status.restart_trouble.as_deref();
+                let trouble = status.restart_trouble.as_ref();
+                let trouble = trouble.or(status.settings_problems.first()).map(String::as_str);
                 vec![running(daemon, &status.version, trouble), socket(patient)]
             }
         },

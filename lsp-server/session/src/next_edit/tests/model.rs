@@ -483,18 +483,19 @@ async fn a_request_that_was_interrupted_asks_for_nothing_more() {
     let is_aborted =
         |answer: Result<Continued, EngineError>| matches!(answer, Err(EngineError::Aborted));
     let model = modelled.model();
-    let one = model.begin(1).unwrap();
+    let one = model.begin(1, 1).unwrap();
     one.ask(files()).await.unwrap();
     modelled.user.session.services.touch();
     assert!(is_aborted(one.ask(files()).await));
-    let (one, other) = (model.begin(1).unwrap(), model.begin(2).unwrap());
+    let (one, other) = (model.begin(1, 2).unwrap(), model.begin(2, 1).unwrap());
     one.ask(files()).await.unwrap();
     other.ask(files()).await.unwrap();
-    let newer = model.begin(1).unwrap();
+    let newer = model.begin(1, 3).unwrap();
+    assert!(model.begin(1, 2).is_none(), "one that comes late ends no newer one");
     assert!(is_aborted(one.ask(files()).await), "the same editor asks for something else");
     other.ask(files()).await.unwrap();
     let completing = model.give_way();
-    assert!(model.begin(2).is_none());
+    assert!(model.begin(2, 2).is_none());
     drop(completing);
     assert!(is_aborted(newer.ask(files()).await));
     assert!(is_aborted(other.ask(files()).await));
