@@ -184,21 +184,22 @@ fn confirmed(name: &str, plan: &Forgotten) -> Result<bool> {
 }
 
 fn question(name: &str, plan: &Forgotten) -> String {
-    let serves = match (&plan.adapters[..], plan.serves) {
-        ([], _) => String::new(),
-        (_, 0) => " The model alone serves from then on.".to_owned(),
-        (_, version) => format!(" v{version} serves from then on."),
-    };
-    format!("{name}: forget {}?{serves} This cannot be undone.", named(plan))
+    let serves = serving(plan).map(|serves| format!(" From then on {serves} serves."));
+    format!("{name}: forget {}?{} This cannot be undone.", named(plan), serves.unwrap_or_default())
 }
 
 fn sentence(forgotten: &Forgotten) -> String {
-    let serves = match (&forgotten.adapters[..], forgotten.serves) {
-        ([], _) => String::new(),
-        (_, 0) => "; the model alone serves from then on".to_owned(),
-        (_, version) => format!("; v{version} serves from then on"),
+    let serves = serving(forgotten).map(|serves| format!("; {serves} serves from then on"));
+    format!("{}{}", named(forgotten), serves.unwrap_or_default())
+}
+
+/// Names what serves afterwards, if adapters go.
+fn serving(forgotten: &Forgotten) -> Option<String> {
+    let serves = match forgotten.serves {
+        0 => "the model alone".to_owned(),
+        version => format!("v{version}"),
     };
-    format!("{}{serves}", named(forgotten))
+    (!forgotten.adapters.is_empty()).then_some(serves)
 }
 
 /// Names what goes.
@@ -310,8 +311,8 @@ mod tests {
         };
         assert_eq!(
             question("a.py", &plan),
-            "a.py: forget 2 offers and adapter v3 that learned from them? The model alone serves \
-             from then on. This cannot be undone."
+            "a.py: forget 2 offers and adapter v3 that learned from them? From then on the model \
+             alone serves. This cannot be undone."
         );
         let done = "2 offers and adapter v3 that learned from them; v1 serves from then on";
         assert_eq!(sentence(&Forgotten { serves: 1, ..plan.clone() }), done);

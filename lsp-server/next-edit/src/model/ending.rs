@@ -41,9 +41,9 @@ pub(super) fn settled(text: &str, window: &Window, written: &str) -> Option<Stri
     // A change above the cursor is offered after those that may still come. Lines that seem to be
     // gone below it may be moved, or lie behind others that begin as they do.
     let behind_cursor = window.cursor_line(text) + 1;
-    let is_told =
+    let is_certain =
         change_end == behind_cursor || change_end > behind_cursor && change_end == unchanged;
-    if !is_told || written == 0 {
+    if !is_certain || written == 0 {
         return None;
     }
     let rest = old[end..].iter().map(|line| format!("\n{line}"));
